@@ -1,0 +1,95 @@
+/*
+ * session.h - devices opened, variables' storage, and steps that run.
+ *
+ * A session compiles a plan for each set of feeds, fetches, targets and shapes,
+ * keeps a bounded number of them, and runs them. A prepared step (yk_step) skips
+ * all look-ups: from its third run on nothing is allocated.
+ */
+#ifndef YK_SESSION_H
+#define YK_SESSION_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct yk_session yk_session;
+typedef struct yk_step yk_step;
+
+typedef struct yk_session_options {
+  uint32_t size;                   /* YK_SESSION_OPTIONS_INIT sets it */
+  int32_t  cpu_devices;            /* 0 = 1 */
+  int32_t  virtual_gpus;           /* emulated GPUs on the CPU; 0 = none */
+  uint64_t virtual_gpu_bytes;      /* memory limit of each; 0 = a quarter of the host's memory */
+  uint64_t cpu_bytes;              /* memory limit of each CPU device; 0 = all of the host's memory */
+  int32_t  cores;                  /* host cores shared out over the devices; 0 = all this process may use */
+  const char *drivers;             /* comma-separated extra drivers that come first for their type: "ref", "null"; NULL = none */
+  bool     allow_soft_placement, log_device_placement, strict;   /* strict: a fallback is an error */
+  bool     deterministic;
+  uint32_t max_plans;              /* kept compiled; 0 = 64 */
+  int32_t  timeout_ms;             /* of a step; 0 = 600000; -1 = none */
+} yk_session_options;
+#define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
+
+typedef struct yk_feed { yk_value value; const yk_tensor *tensor; } yk_feed;
+
+/*
+ * Open the devices and check the graph. Reports the graph's sticky error. options NULL = defaults. *out: yk_session_close().
+ * The session holds a reference to the graph.
+ */
+yk_code yk_session_open(yk_graph *g, const yk_session_options *options, yk_session **out) YK_CHECKED;
+void    yk_session_close(yk_session *s);
+/* The options in force, defaults filled in. Borrowed. */
+const yk_session_options *yk_session_options_of(const yk_session *s);
+
+/*
+ * Run one step: feed, compute what fetches and targets need, fetch. Several threads may call it at once.
+ * out: [nfetch] new tensors, the caller's; untouched on failure. A fetch must be a value, a target may be any node's value.
+ * Errors: EINVAL (unfed placeholder, shape, dtype, fed twice), ENOTFOUND, what kernels report; each names the node and its file:line.
+ * The session stays usable.
+ */
+yk_code yk_session_run(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
+                       size_t ntarget, const yk_value *targets, yk_tensor **out) YK_CHECKED;
+
+/*
+ * A prepared step: the same feeds, fetches and targets each time. Run it with tensors in the order of `feeds`; fetched values are
+ * written into step-owned tensors (borrowed, valid until the next run or free of this step). One thread at a time per step;
+ * different steps of one session may run at once. Feed shapes may change: the plan for the new shape is compiled then.
+ */
+yk_code yk_step_prepare(yk_session *s, size_t nfeed, const yk_value *feeds, size_t nfetch, const yk_value *fetches,
+                        size_t ntarget, const yk_value *targets, yk_step **out) YK_CHECKED;
+yk_code yk_step_run(yk_step *step, const yk_tensor *const *feeds, const yk_tensor *const **fetched) YK_CHECKED; /* either may be NULL if none */
+void    yk_step_free(yk_step *step);
+
+/* The plan of such a step as text: one line an instruction, then memory. *out: yk_free(). */
+yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
+                           size_t ntarget, const yk_value *targets, char **out) YK_CHECKED;
+
+/* Current value of a variable in plain layout, and its replacement. */
+yk_code yk_variable_fetch(yk_session *s, const yk_variable *v, yk_tensor **out) YK_CHECKED;
+yk_code yk_variable_set(yk_session *s, const yk_variable *v, const yk_tensor *value) YK_CHECKED;
+
+/* Timeline of the steps run between start and write: every stream and copy, Chrome trace format (chrome://tracing, Perfetto).
+ * Written to a temporary name and renamed. */
+yk_code yk_trace_start(yk_session *s) YK_CHECKED;
+yk_code yk_trace_write(yk_session *s, const char *path) YK_CHECKED;
+
+/* Devices of the session. */
+typedef struct yk_device_info {
+  char name[64];                   /* "/job:localhost/replica:0/task:0/device:GPU:0" */
+  char type[16];                   /* "CPU", "GPU" */
+  char model[64], bus[32], driver[16];
+  bool is_virtual;
+  uint32_t first_core, ncores;     /* 0 cores: not a host device */
+  uint64_t bytes_limit, bytes_in_use, bytes_peak;
+} yk_device_info;
+size_t  yk_session_device_count(const yk_session *s);
+yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) YK_CHECKED;
+/* Where each node of the graph was placed: "name: (Label): device" lines, as log_device_placement prints. *out: yk_free(). */
+yk_code yk_session_placement(yk_session *s, char **out) YK_CHECKED;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/*
+ * device.h - the devices of a session, and their memory.
+ *
+ * Knows drivers only through <yoke/device.h>. A device is a driver's ordinal
+ * opened under a name: the CPU driver is opened once for each CPU device and
+ * again for each virtual GPU. Memory comes from one pool a device, which holds
+ * to the device's limit and keeps the counts.
+ */
+#ifndef YK_DEVICE_DEVICE_H
+#define YK_DEVICE_DEVICE_H
+
+#include <yoke/device.h>
+#include "tensor/device_spec.h"
+
+extern const yk_host yk__host;                       /* what the core lends to drivers */
+
+/* Built-in drivers: "cpu", "ref", "null". NULL with ENOTFOUND if unknown. Validated once (yk__driver_check). */
+const yk_driver *yk__driver_find(const char *name);
+/* Refuse a table that is half filled, of another major, or too short: names the first missing entry. */
+yk_code yk__driver_check(const yk_driver *d) YK_CHECKED;
+
+typedef struct yk_device {
+  uint16_t index;
+  yk_device_spec spec;                               /* full: job localhost, replica 0, task 0, type, id */
+  char name[YK__DEVICE_TEXT];
+  const yk_driver *driver;
+  yk_dev *dev;
+  yk_stream *stream;                                 /* the device's own in-order stream, opened on first use: yk__device_stream */
+  yk_dev_info info;
+  yk_dev_config config;
+  uint8_t is_virtual;
+  uint64_t limit;                                    /* bytes */
+  _Atomic uint64_t in_use, peak;
+} yk_device;
+
+typedef struct yk_device_request {                   /* one group of equal devices to open */
+  const char *type, *driver;                         /* "GPU", "cpu" */
+  uint16_t count;
+  uint8_t is_virtual;
+  uint64_t limit;                                    /* bytes each; 0 = what the driver reports */
+} yk_device_request;
+
+typedef struct yk_devices { uint16_t n; yk_device *at; } yk_devices;
+
+/* Open all groups; `cores` host cores (0 = all) are shared out evenly over GPU-type devices if there are any, else over CPU
+ * devices; CPU devices beside virtual GPUs get all cores, since they work while the others wait. */
+yk_code yk__devices_open(uint16_t nrequests, const yk_device_request *requests, int cores, yk_devices **out) YK_CHECKED;
+void    yk__devices_close(yk_devices *d);
+yk_code yk__device_stream(yk_device *d, yk_stream **out) YK_CHECKED;
+/* All device names, comma-separated, for messages. Returns buf. */
+char   *yk__devices_text(const yk_devices *d, char *buf, size_t n);
+
+/* Memory of a device. Beyond the limit: ENOMEM telling device, size asked, in use, limit. */
+yk_code yk__device_alloc(yk_device *d, size_t bytes, yk_mem *out) YK_CHECKED;
+void    yk__device_free(yk_device *d, yk_mem mem);
+
+#endif

@@ -84,6 +84,8 @@ yk_code yk__cpu_want_plain(yk_cpu_prepare *p) YK_CHECKED;
 /* Bytes of a value in a private layout (d->layout neither plain nor ANY). EUNSUPPORTED for an unknown number. (layout.c) */
 yk_code yk__cpu_layout_bytes(const yk_desc *d, uint64_t *out) YK_CHECKED;
 
+const yk_driver *yk__cpu_plugin(const yk_host *host);   /* the driver's one entry point; called once */
+
 /* ---- entries of the driver's table, by file ------------------------------------------------------- */
 
 yk_code yk__cpu_kernel_prepare(yk_dev *dev, const yk_kernel_spec *spec, yk_kernel **out, yk_kernel_info *info);

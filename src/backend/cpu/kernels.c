@@ -119,7 +119,7 @@ static yk_code choose(yk_cpu_prepare *p) {
 }
 
 yk_code yk__cpu_kernel_prepare(yk_dev *dev, const yk_kernel_spec *spec, yk_kernel **out, yk_kernel_info *info) {
-  yk_kernel *k;
+  yk_kernel *k = NULL;
   YK_TRY(kernel_new(dev, spec, &k));
   yk_cpu_prepare p = { .spec = spec, .k = k };
   yk_code rc = choose(&p);

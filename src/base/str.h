@@ -20,10 +20,10 @@ void yk__str_free(yk_str *b);
 /* Parse a whole string as a decimal integer in [lo, hi]; false if it is anything else. */
 int yk__parse_i64(const char *s, int64_t lo, int64_t hi, int64_t *out);
 int yk__parse_f64(const char *s, double *out);
-/* "512MiB", "1.5GiB", "1000", "64k": bytes. False if malformed. */
+/* "512MiB", "1.5GiB", "1000", "64k": bytes. k, Ki, KiB are 1024, kB is 1000; likewise M, G, T. False if malformed. */
 int yk__parse_bytes(const char *s, uint64_t *out);
 
-/* Edit distance, for "did you mean". */
+/* Edit distance, for "did you mean"; only the first 128 characters count. */
 uint32_t yk__str_distance(const char *a, const char *b);
 
 /* Map from string to uint32_t; copies keys; insertion never moves values' meaning. {0} = empty. */

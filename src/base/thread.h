@@ -12,13 +12,15 @@
 #include <stdint.h>
 #include <yoke/status.h>
 
-/* Cores this process may use (affinity mask and cgroup quota respected), at least 1. */
+/* Cores this process may use, at least 1: affinity mask, cgroup quota and the setting "cores" respected. */
 int yk__ncores(void);
+/* Cores that the cgroups named in the file `membership` (/proc/self/cgroup) allow, looked up under the folder `mount`; 0 = no limit. */
+int yk__cgroup_cores(const char *membership, const char *mount);
 
 /* Pin the calling thread to `n` cores starting with the first-th of those the process may use. 0 = not possible (harmless). */
 int yk__pin(int first, int n);
 
-/* Size of the calling thread's team from now on (>= 1). */
+/* Size of the calling thread's team from now on (>= 1); a thread that never set it has yk__ncores(). */
 void yk__team_set(int n);
 int  yk__team(void);
 
@@ -27,6 +29,7 @@ int  yk__team(void);
 void yk__parallel_for(int64_t n, int64_t grain, void (*fn)(int64_t begin, int64_t end, void *arg), void *arg);
 
 typedef struct yk_thread { void *impl; } yk_thread;
+/* Starts on all cores of the process, whatever the caller is pinned to. ENOMEM if the system refuses. Join once. */
 yk_code yk__thread_start(yk_thread *t, const char *name, void *(*fn)(void *), void *arg) YK_CHECKED;
 void    yk__thread_join(yk_thread *t);
 
@@ -40,7 +43,8 @@ void yk__cond_wait(yk_cond *c, yk_mutex *m);
 int  yk__cond_wait_ms(yk_cond *c, yk_mutex *m, int64_t ms);   /* 0 = timed out */
 void yk__cond_signal(yk_cond *c);   void yk__cond_broadcast(yk_cond *c);
 
-/* A 32-bit word to wait on: spins briefly, then sleeps in the kernel (futex). */
+/* A 32-bit word to wait on: spins briefly, then sleeps in the kernel (futex). Change the word, then wake: all waiters wake up.
+ * Waking costs no system call while nobody sleeps. */
 void yk__word_wait(_Atomic uint32_t *word, uint32_t while_equal);
 void yk__word_wake(_Atomic uint32_t *word);
 

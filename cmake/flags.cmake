@@ -1,0 +1,21 @@
+# Compiler flags of the whole tree. Never -ffast-math: NaN and infinity are reported, not assumed away.
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -fno-math-errno -ffp-contract=fast)
+if(YOKE_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(YOKE_SANITIZE)
+  add_compile_options(-fsanitize=${YOKE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${YOKE_SANITIZE})
+endif()
+set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")      # with assertions
+add_compile_definitions(_GNU_SOURCE YOKE_VERSION="${PROJECT_VERSION}")
+
+# Instruction sets for which loops are compiled again: name and flags. The driver chooses at run time.
+set(YOKE_ISAS baseline)
+set(YOKE_ISA_FLAGS_baseline "")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  list(APPEND YOKE_ISAS avx2 avx512)
+  set(YOKE_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
+  set(YOKE_ISA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+endif()

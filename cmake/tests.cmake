@@ -1,0 +1,41 @@
+# One executable and one CTest test for every tests/<area>/test_<what>.c, named <area>.<what> and labelled <area>.
+# Other C files of the area, and those in tests/support/, are linked into each of its tests.
+find_library(CMOCKA_LIBRARY cmocka REQUIRED)
+find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.c)
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/test_*.c)
+set(environment "YOKE_TEST_DATA=${CMAKE_SOURCE_DIR}/tests" "YOKE_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "YOKE_BUILD_DIR=${CMAKE_BINARY_DIR}"
+  "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1" "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+
+foreach(source ${tests})
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(area ${folder} NAME)
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "^test_" "" what ${name})
+  file(GLOB helpers CONFIGURE_DEPENDS ${folder}/*.c)
+  list(FILTER helpers EXCLUDE REGEX "/test_[^/]*\\.c$")
+  set(target test_${area}_${what})
+  add_executable(${target} ${source} ${helpers} ${support})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${area})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests ${CMOCKA_INCLUDE})
+  target_link_libraries(${target} PRIVATE yoke_static ${CMOCKA_LIBRARY})
+  add_test(NAME ${area}.${what} COMMAND ${target})
+  set_tests_properties(${area}.${what} PROPERTIES LABELS ${area} TIMEOUT 300 ENVIRONMENT "${environment}")
+endforeach()
+
+# yoke_lint(NAME COMMAND...): a check of the sources, label "lint".
+function(yoke_lint name)
+  add_test(NAME lint.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(lint.${name} PROPERTIES LABELS lint TIMEOUT 300)
+endfunction()
+yoke_lint(layers ${Python3_EXECUTABLE} tools/check_layers.py)
+yoke_lint(size ${Python3_EXECUTABLE} tools/check_size.py)
+yoke_lint(style ${Python3_EXECUTABLE} tools/lint_style.py)
+yoke_lint(docs ${Python3_EXECUTABLE} tools/check_docs.py)
+yoke_lint(headers tools/check_headers)
+if(NOT YOKE_SANITIZE)
+  yoke_lint(symbols tools/check_symbols.sh $<TARGET_FILE:yoke_shared> $<TARGET_FILE:yoke_static>)
+endif()

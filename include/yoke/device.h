@@ -14,7 +14,7 @@
  *   - [stream] entries only enqueue: they return before the work is done, and
  *     every argument except `yk_mem` contents may be reused on return.
  *   - [any thread] unless marked [owner], which means one thread at a time
- *     per object.
+ *     per object. A stream is fed and synchronised by one thread at a time.
  */
 #ifndef YK_DEVICE_H
 #define YK_DEVICE_H
@@ -158,7 +158,8 @@ struct yk_driver {
   yk_code (*event_wait)(yk_stream *s, yk_event *e);         /* [stream] */
   yk_code (*event_query)(yk_event *e);                      /* OK, EBUSY, or the async failure */
 
-  /* copies: [stream] */
+  /* copies: [stream] of dst.bytes (copy_out: src.bytes). Host memory of copy_in and copy_out must stay valid until the stream
+   * has got there: a sync, or an event recorded behind. */
   yk_code (*copy_in)(yk_stream *s, yk_mem dst, const void *src);
   yk_code (*copy_out)(yk_stream *s, void *dst, yk_mem src);
   yk_code (*copy)(yk_stream *s, yk_mem dst, yk_mem src);    /* both on this device */

@@ -9,6 +9,7 @@
 #ifndef YK_DEVICE_DEVICE_H
 #define YK_DEVICE_DEVICE_H
 
+#include <stdatomic.h>
 #include <yoke/device.h>
 #include "tensor/device_spec.h"
 
@@ -24,8 +25,9 @@ typedef struct yk_device {
   yk_device_spec spec;                               /* full: job localhost, replica 0, task 0, type, id */
   char name[YK__DEVICE_TEXT];
   const yk_driver *driver;
+  uint32_t ordinal;                                  /* of the driver */
   yk_dev *dev;
-  yk_stream *stream;                                 /* the device's own in-order stream, opened on first use: yk__device_stream */
+  _Atomic(yk_stream *) stream;                       /* the device's own in-order stream, opened on first use: yk__device_stream */
   yk_dev_info info;
   yk_dev_config config;
   uint8_t is_virtual;
@@ -44,8 +46,12 @@ typedef struct yk_devices { uint16_t n; yk_device *at; } yk_devices;
 
 /* Open all groups; `cores` host cores (0 = all) are shared out evenly over GPU-type devices if there are any, else over CPU
  * devices; CPU devices beside virtual GPUs get all cores, since they work while the others wait. */
+/* `driver` NULL = "cpu"; ids count up within a type over all groups. A host device (no bus address) may be opened any number of
+ * times; of others each ordinal once. Limit 0 of a virtual device = a quarter of what the driver reports. Streams are pinned only
+ * where the shares are true parts of the machine. ENOTFOUND (driver, ordinal), EINVAL (no device, type, count). */
 yk_code yk__devices_open(uint16_t nrequests, const yk_device_request *requests, int cores, yk_devices **out) YK_CHECKED;
 void    yk__devices_close(yk_devices *d);
+/* The device's stream, borrowed; it has a thread of its own where the driver has such. Any thread. */
 yk_code yk__device_stream(yk_device *d, yk_stream **out) YK_CHECKED;
 /* All device names, comma-separated, for messages. Returns buf. */
 char   *yk__devices_text(const yk_devices *d, char *buf, size_t n);

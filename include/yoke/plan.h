@@ -60,6 +60,8 @@ typedef struct yk_plan_kernel {
   yk_kernel *kernel;
   const char *impl;
   uint32_t workspace;          /* buffer id, or YK_NO_BUF */
+  uint16_t nin, nwritten;      /* inputs among the arguments; how many of the first ones are overwritten in place */
+  uint32_t is_reorder;         /* 1: only changes a layout */
 } yk_plan_kernel;
 
 typedef struct yk_plan_value { uint32_t value, buf; yk_desc desc; } yk_plan_value;    /* a feed or a fetch: graph value id, its buffer; plain layout */

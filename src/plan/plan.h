@@ -24,7 +24,8 @@ struct yk_plan {
   uint16_t *event_stream;      /* [nevent] the stream that records it */
   yk_plan_value *feed, *fetch; /* in the order asked for */
   yk_origin *origin;
-  const yk_tensor **constant;  /* [nconstant] borrowed from the graph; or owned by the plan if folded */
+  const yk_tensor **constant;  /* [nconstant] borrowed from the graph or from `owned` */
+  yk_tensor **owned;           uint32_t nowned;   /* constants made by folding */
   uint8_t   uses_counter;      /* some kernel reads the run counter */
   uint32_t  nreads, nwrites;   /* variables used: indexes, for locking and layout checks */
   uint32_t *reads, *writes;

@@ -1,0 +1,162 @@
+/*
+ * ir.c - containers of the compiler's intermediate form, and its verifier.
+ *
+ * Edges are value ids in the nodes' input arrays; there are no back pointers to
+ * keep in step, users are found by a scan when a pass needs them.
+ */
+#include "plan/ir.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "op/registry.h"
+
+uint32_t yk__ir_node(yk_ir *ir, yk_ir_kind kind, const yk_op *op, const void *attrs, uint16_t nin, const uint32_t *in,
+                     uint16_t nout, uint32_t origin, uint16_t dev) {
+  yk_ir_node n = { .kind = (uint8_t)kind, .dev = dev, .nin = nin, .nout = nout, .op = op, .attrs = attrs, .origin = origin };
+  if (ir->nnode == 0 && !YK_PUSH(ir->node, ir->nnode, ir->node_cap, (yk_ir_node){ 0 })) return 0;
+  if (ir->nvalue == 0 && !YK_PUSH(ir->value, ir->nvalue, ir->value_cap, (yk_ir_value){ 0 })) return 0;
+  if (nin > 0) {
+    n.in = yk__bump_copy(ir->mem, in, nin * sizeof *in);
+    if (n.in == NULL) return 0;
+  }
+  n.out = ir->nvalue;
+  for (uint16_t k = 0; k < nout; k++) {
+    yk_ir_value v = { .node = ir->nnode, .out = k, .root = ir->nvalue };
+    if (!YK_PUSH(ir->value, ir->nvalue, ir->value_cap, v)) return 0;
+  }
+  if (!YK_PUSH(ir->node, ir->nnode, ir->node_cap, n)) return 0;
+  return ir->nnode - 1;
+}
+
+int yk__ir_ctrl(yk_ir *ir, uint32_t node, uint32_t after) {
+  yk_ir_node *n = &ir->node[node];
+  for (uint32_t i = 0; i < n->nctrl; i++)
+    if (n->ctrl[i] == after) return 1;
+  if (n->nctrl == n->ctrl_cap) {
+    uint32_t cap = n->ctrl_cap ? 2 * n->ctrl_cap : 4;
+    uint32_t *grown = yk__bump(ir->mem, cap * sizeof *grown);
+    if (grown == NULL) return 0;
+    if (n->nctrl > 0) memcpy(grown, n->ctrl, n->nctrl * sizeof *grown);
+    n->ctrl = grown;
+    n->ctrl_cap = cap;
+  }
+  n->ctrl[n->nctrl++] = after;
+  return 1;
+}
+
+uint32_t yk__ir_constant(yk_ir *ir, const yk_tensor *t, uint32_t origin, uint16_t dev) {
+  uint32_t id;
+  if (!YK_PUSH(ir->constant, ir->nconstant, ir->constant_cap, t)) return 0;
+  id = yk__ir_node(ir, YK_IR_CONSTANT, NULL, NULL, 0, NULL, 1, origin, dev);
+  if (id == 0) return 0;
+  ir->node[id].index = ir->nconstant - 1;
+  ir->value[ir->node[id].out].desc = *yk_tensor_desc(t);
+  return id;
+}
+
+void yk__ir_replace(yk_ir *ir, uint32_t from, uint32_t to) {
+  for (uint32_t id = 1; id < ir->nnode; id++) {
+    yk_ir_node *n = &ir->node[id];
+    if (n->kind == YK_IR_DEAD) continue;
+    for (uint16_t i = 0; i < n->nin; i++)
+      if (n->in[i] == from) n->in[i] = to;
+  }
+  for (uint32_t i = 0; i < ir->req->nfetch; i++)
+    if (ir->fetch[i] == from) ir->fetch[i] = to;
+}
+
+void yk__ir_kill(yk_ir *ir, uint32_t node) {
+  ir->node[node].kind = YK_IR_DEAD;
+}
+
+void yk__ir_succeed(yk_ir *ir, uint32_t node, uint32_t heir) {
+  for (uint32_t id = 1; id < ir->nnode; id++)
+    for (uint32_t i = 0; i < ir->node[id].nctrl; i++)
+      if (ir->node[id].ctrl[i] == node) ir->node[id].ctrl[i] = heir;
+  for (uint32_t id = 1; id < ir->req->graph->nnode; id++)
+    if (ir->node_of_graph[id] == node) ir->node_of_graph[id] = heir;
+  yk__ir_kill(ir, node);
+}
+
+const yk_port *yk__ir_port(const yk_ir_node *n, uint16_t i) {
+  return n->kind == YK_IR_OP ? yk__op_in_port(n->op, n->attrs, n->nin, i) : NULL;
+}
+
+int yk__ir_reads(const yk_ir_node *n, uint16_t i) {
+  const yk_port *p = yk__ir_port(n, i);
+  return n->in[i] != 0 && (p == NULL || (p->flags & YK_PORT_SHAPE) == 0);
+}
+
+int yk__ir_writes(const yk_ir_node *n, uint16_t i) {
+  const yk_port *p = yk__ir_port(n, i);
+  return p != NULL && (p->flags & YK_PORT_WRITE) != 0;
+}
+
+uint32_t *yk__ir_uses(const yk_ir *ir) {
+  uint32_t *uses = yk__calloc(ir->nvalue + 1u, sizeof *uses);
+  if (uses == NULL) return NULL;
+  for (uint32_t id = 1; id < ir->nnode; id++) {
+    const yk_ir_node *n = &ir->node[id];
+    if (n->kind == YK_IR_DEAD) continue;
+    for (uint16_t i = 0; i < n->nin; i++)
+      if (yk__ir_reads(n, i)) uses[n->in[i]]++;
+  }
+  for (uint32_t i = 0; i < ir->req->nfetch; i++) uses[ir->fetch[i]]++;
+  return uses;
+}
+
+/* Walk backwards from `to`: every node has few inputs, while users would need a scan. */
+int yk__ir_reaches(const yk_ir *ir, uint32_t from, uint32_t to, int *failed) {
+  uint8_t *seen = yk__calloc(ir->nnode, 1);
+  uint32_t *stack = yk__alloc(ir->nnode * sizeof *stack), n = 0;
+  int found = 0;
+  if (seen == NULL || stack == NULL) *failed = 1;
+  else {
+    stack[n++] = to;
+    seen[to] = 1;
+  }
+  while (n > 0 && !found) {
+    const yk_ir_node *x = &ir->node[stack[--n]];
+    for (uint32_t i = 0; i < x->nin + x->nctrl; i++) {
+      uint32_t p;
+      if (i < x->nin && !yk__ir_reads(x, (uint16_t)i)) continue;
+      p = i < x->nin ? ir->value[x->in[i]].node : x->ctrl[i - x->nin];
+      if (p == from) found = 1;
+      if (seen[p]) continue;
+      seen[p] = 1;
+      stack[n++] = p;
+    }
+  }
+  yk__free(seen);
+  yk__free(stack);
+  return found;
+}
+
+const char *yk__ir_where(const yk_ir *ir, uint32_t node, char buf[256]) {
+  const yk_node *n = yk__node(ir->req->graph, ir->node[node].origin);
+  if (n == NULL) snprintf(buf, 256, "node %u", node);
+  else snprintf(buf, 256, "%s (%s), %s", n->name, n->op->label, n->where);
+  return buf;
+}
+
+yk_code yk__ir_verify(const yk_ir *ir, const char *pass) {
+  for (uint32_t id = 1; id < ir->nnode; id++) {
+    const yk_ir_node *n = &ir->node[id];
+    char w[256];
+    if (n->kind == YK_IR_DEAD) continue;
+    for (uint16_t i = 0; i < n->nin; i++) {
+      if (n->in[i] >= ir->nvalue)
+        return YK_FAIL(EINTERNAL, "after %s: input %u of %s is not a value", pass, i, yk__ir_where(ir, id, w));
+      if (n->in[i] != 0 && ir->node[ir->value[n->in[i]].node].kind == YK_IR_DEAD && yk__ir_reads(n, i))
+        return YK_FAIL(EINTERNAL, "after %s: input %u of %s comes from a removed node", pass, i, yk__ir_where(ir, id, w));
+    }
+    for (uint32_t i = 0; i < n->nctrl; i++)
+      if (ir->node[n->ctrl[i]].kind == YK_IR_DEAD)
+        return YK_FAIL(EINTERNAL, "after %s: %s waits for a removed node", pass, yk__ir_where(ir, id, w));
+  }
+  for (uint32_t i = 0; i < ir->req->nfetch; i++)
+    if (ir->fetch[i] == 0 || ir->node[ir->value[ir->fetch[i]].node].kind == YK_IR_DEAD)
+      return YK_FAIL(EINTERNAL, "after %s: fetch %u comes from a removed node", pass, i);
+  return YK_OK;
+}

@@ -1,0 +1,59 @@
+/*
+ * model.h - the built-in networks, as functions that build them.
+ *
+ * A model turns pictures into logits with variables of the current variable
+ * scope; building it again with reuse borrows them. Everything else (loss,
+ * towers, updates) is the caller's, or yk_towers().
+ */
+#ifndef YK_MODEL_H
+#define YK_MODEL_H
+
+#include "data.h"
+#include "train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Logits [N, classes] of `images` f32 [N, H, W, C]. Penalties go to YK_LOSSES; statistics' updates through yk_batch_norm_updates. */
+typedef yk_value (*yk_model_fn)(yk_graph *g, yk_value images, int64_t classes, bool training);
+
+typedef struct yk_model {
+  const char *name, *doc;
+  yk_model_fn build;
+  int64_t image_size;             /* side of the input pictures */
+  yk_augment train_augment, eval_augment;
+  int64_t batch;                  /* its usual global batch */
+  double learning_rate, momentum; /* momentum 0 = plain SGD */
+  double weight_decay;            /* l2 on every convolution and dense weight, once a step; 0 = the model's own penalties only */
+  double moving_average;          /* of the trainable variables, for evaluation; 0 = none */
+} yk_model;
+
+/* cifar10: the tutorial's network and constants, 24x24 pictures. resnet20: 32x32, projection shortcuts. mlp: 784-1024-1024-10 on any picture. */
+const yk_model *yk_model_find(const char *name);              /* NULL if unknown */
+const yk_model *yk_model_all(size_t *count);
+
+/* One training step of a model on several devices, from one queue: variables on `home`, a tower for each device, gradients summed and applied at home. */
+typedef struct yk_tower_options {
+  uint32_t size;                  /* YK_TOWER_OPTIONS_INIT sets it */
+  const yk_model *model;
+  const yk_source *source;        /* components: f32 [rows, s, s, c], i32 [rows] */
+  int64_t classes, batch;         /* the global batch: split over the devices, the first ones take the remainder */
+  size_t ndevices; const char *const *devices;   /* "/gpu:0", ... */
+  const char *home;               /* NULL = "/cpu:0" */
+  yk_value learning_rate;         /* f32 scalar; {0} = the model's constant rate */
+} yk_tower_options;
+#define YK_TOWER_OPTIONS_INIT { .size = sizeof(yk_tower_options) }
+
+typedef struct yk_towers {
+  yk_value train, loss, accuracy; /* one op; mean loss (with penalties) and accuracy over the global batch, f32 scalars, at home */
+  yk_variable *global_step;
+} yk_towers;
+/* Sticky errors as any builder. A device whose share is 0 rows gets no tower. */
+void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *options, yk_towers *out);
+#define yk_build_towers(...) yk_build_towers_at(YK_HERE, __VA_ARGS__)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -22,6 +22,7 @@ typedef struct yk_node {
   const char *name;            /* full, unique */
   const char *where;           /* "file.c:12" */
   yk_device_spec device;       /* requested; merged from the scopes */
+  const char *device_text;     /* the same as canonical text, "" = none */
   uint32_t colocate;           /* representative node of its colocation group: smallest id; itself if alone */
   uint32_t first;              /* value id of output 0 */
   uint16_t nin, nout;
@@ -45,7 +46,8 @@ struct yk_graph {
   _Atomic uint32_t refs;
   yk_bump arena;
   yk_node **node;              uint32_t nnode, node_cap;        /* node[0] unused */
-  yk_graph_value *value;       uint32_t nvalue, value_cap;      /* value[0] unused */
+  yk_graph_value *value;       uint32_t nvalue, value_cap;      /* value[0] unused; grown by copying within the arena, so that
+                                                                   descriptions handed out stay where they are */
   yk_variable **variable;      uint32_t nvariable, variable_cap;
   yk_value run_counter;        /* made on first use */
   uint64_t seed, nseeds;

@@ -55,8 +55,6 @@ void yk_graph_free(yk_graph *g) {
   yk__free(g);
 }
 
-void yk_free(void *p) { yk__free(p); }
-
 /* ---- sticky error ---- */
 
 static const char *message(const yk_graph *g) { return g->message ? g->message : "out of memory while a graph was built"; }

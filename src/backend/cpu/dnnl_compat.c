@@ -71,8 +71,8 @@ int yk__md_info(const yk_md *md, yk_md_info *out) {
   return 0;
 }
 
-static int query_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, yk_md *out) {
-  const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(pd, what, 0);
+static int query_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index, yk_md *out) {
+  const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(pd, what, index);
   yk_md none = { NULL };
   *out = none;
   return d ? (int)dnnl_memory_desc_clone(&out->d, d) : 0;
@@ -138,8 +138,8 @@ int yk__md_info(const yk_md *md, yk_md_info *out) {
   return 0;
 }
 
-static int query_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, yk_md *out) {
-  const dnnl_memory_desc_t *d = dnnl_primitive_desc_query_md(pd, what, 0);
+static int query_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, int index, yk_md *out) {
+  const dnnl_memory_desc_t *d = dnnl_primitive_desc_query_md(pd, what, index);
   memset(out, 0, sizeof *out);
   if (d) out->d = *d;
   return 0;
@@ -172,13 +172,13 @@ int yk__md_same(const yk_md *a, const yk_md *b) {
   return 1;
 }
 
-int yk__desc_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, yk_md *out) {
-  return query_md(pd, what, out);
+int yk__desc_md(const_dnnl_primitive_desc_t pd, int arg, yk_md *out) {
+  return query_md(pd, dnnl_query_exec_arg_md, arg, out);
 }
 
 size_t yk__desc_scratch(const_dnnl_primitive_desc_t pd) {
   yk_md md;
-  if (query_md(pd, dnnl_query_scratchpad_md, &md)) return 0;
+  if (query_md(pd, dnnl_query_scratchpad_md, 0, &md)) return 0;
   size_t bytes = yk__md_bytes(&md);
   yk__md_free(&md);
   return bytes;

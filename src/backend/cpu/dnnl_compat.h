@@ -60,8 +60,8 @@ typedef struct yk_prim {
 /* Describe the primitive, scratch memory lent by the caller. *out is the caller's: dnnl_primitive_desc_destroy. */
 int yk__prim_desc(dnnl_engine_t engine, const yk_prim *p, dnnl_primitive_desc_t *out);
 
-/* Descriptor number `index` of kind `what` (dnnl_query_src_md, ...); absent if the primitive has none. *out is the caller's. */
-int         yk__desc_md(const_dnnl_primitive_desc_t pd, dnnl_query_t what, yk_md *out);
+/* Descriptor of execution argument `arg` (DNNL_ARG_SRC, ...); absent if the primitive has none. *out is the caller's. */
+int         yk__desc_md(const_dnnl_primitive_desc_t pd, int arg, yk_md *out);
 size_t      yk__desc_scratch(const_dnnl_primitive_desc_t pd);
 const char *yk__desc_impl(const_dnnl_primitive_desc_t pd);  /* "jit:avx2"; lives as long as pd */
 

@@ -133,7 +133,7 @@ static uint16_t forward_filter(const yk_conv *c, uint16_t x) {
   return got.w;
 }
 
-enum { MAX_TRIES = 8 };
+enum { MAX_TRIES = 10 };
 typedef struct yk_conv_tries { int n; yk_conv_layouts ask[MAX_TRIES]; yk_impl least[MAX_TRIES]; } yk_conv_tries;
 
 static void add_try(yk_conv_tries *t, uint16_t x, uint16_t w, uint16_t y, yk_impl least) {
@@ -149,13 +149,17 @@ static void list_tries(const yk_conv *c, yk_conv_tries *t) {
   if (c->dir == YK_PRIM_FWD) {
     add_try(t, x, ww, any, YK_IMPL_DIRECT);
     add_try(t, x, any, any, YK_IMPL_DIRECT);
+    add_try(t, any, any, any, YK_IMPL_DIRECT);
+    add_try(t, x, any, x, YK_IMPL_FAST);           /* from here on: copies around a matrix product, in any layout alike */
+    add_try(t, x, w, x, YK_IMPL_FAST);
     add_try(t, any, any, any, YK_IMPL_FAST);
-    add_try(t, x, w, any, YK_IMPL_FAST);
   } else if (c->dir == YK_PRIM_BWD_DATA) {
     add_try(t, any, ww, y, YK_IMPL_DIRECT);
     add_try(t, any, any, y, YK_IMPL_DIRECT);
+    add_try(t, any, any, any, YK_IMPL_DIRECT);
+    add_try(t, y, any, y, YK_IMPL_FAST);
+    add_try(t, y, w, y, YK_IMPL_FAST);
     add_try(t, any, any, any, YK_IMPL_FAST);
-    add_try(t, any, w, y, YK_IMPL_FAST);
   } else {
     uint16_t f = w != YK_LAYOUT_PLAIN ? w : forward_filter(c, x);
     add_try(t, x, f, y, YK_IMPL_DIRECT);
@@ -163,11 +167,14 @@ static void list_tries(const yk_conv *c, yk_conv_tries *t) {
     add_try(t, x, f, any, YK_IMPL_DIRECT);
     add_try(t, any, f, y, YK_IMPL_DIRECT);
     add_try(t, any, f, any, YK_IMPL_DIRECT);
+    add_try(t, any, any, any, YK_IMPL_DIRECT);
+    add_try(t, x, any, y, YK_IMPL_FAST);
+    add_try(t, x, w, y, YK_IMPL_FAST);
     add_try(t, any, any, any, YK_IMPL_FAST);
   }
 }
 
-/* With final layouts of the inputs there is one question only, in two degrees. */
+/* With final layouts of the inputs little is left to ask: the output like the input, if oneDNN's own choice fails. */
 static void list_fixed(const yk_conv *c, yk_conv_tries *t) {
   yk_conv_layouts l = { c->x->layout, c->w->layout, c->y->layout };
   if (c->dir == YK_PRIM_FWD) l.y = YK_LAYOUT_ANY;
@@ -175,6 +182,8 @@ static void list_fixed(const yk_conv *c, yk_conv_tries *t) {
   if (c->dir == YK_PRIM_BWD_WEIGHTS) l.w = forward_filter(c, l.x);
   t->n = 0;
   add_try(t, l.x, l.w, l.y, YK_IMPL_FAST);
+  if (c->dir == YK_PRIM_FWD) add_try(t, l.x, l.w, l.x, YK_IMPL_FAST);
+  if (c->dir == YK_PRIM_BWD_DATA) add_try(t, l.y, l.w, l.y, YK_IMPL_FAST);
   if (c->dir == YK_PRIM_BWD_WEIGHTS) add_try(t, l.x, YK_LAYOUT_ANY, l.y, YK_IMPL_FAST);
 }
 

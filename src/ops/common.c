@@ -39,7 +39,7 @@ yk_value yk__build_n(const char *where, yk_graph *g, const yk_op *op, const void
   return yk_add_node_at(where, g, op, attrs, in, (uint16_t)nin, (uint16_t)nout);
 }
 
-/* ---- shape rules ------------------------------------------------------------------------------------------ */
+/* ---- shape rules; messages leave the name of the op to yk__op_infer() ------------------------------------ */
 
 yk_desc yk__as(const yk_desc *d, int t) {
   yk_desc r = *d;
@@ -90,36 +90,36 @@ yk_code yk__infer_op(const yk_infer *c) {
   return YK_OK;
 }
 
-yk_code yk__axis(const char *op, int32_t axis, int rank, int *out) {
+yk_code yk__axis(int32_t axis, int rank, int *out) {
   if (axis < -rank || axis >= rank)
-    return YK_FAIL(EINVAL, "%s: axis %d is outside the %d axes of the input; expected %d to %d", op, axis, rank, -rank, rank - 1);
+    return YK_FAIL(EINVAL, "axis %d is outside the %d axes of the input; expected %d to %d", axis, rank, -rank, rank - 1);
   *out = axis < 0 ? axis + rank : axis;
   return YK_OK;
 }
 
-yk_code yk__axes(const char *op, uint32_t naxes, const int32_t *axis, int rank, uint32_t *bits) {
+yk_code yk__axes(uint32_t naxes, const int32_t *axis, int rank, uint32_t *bits) {
   uint32_t set = naxes ? 0 : (1u << rank) - 1u;
-  if (naxes > YK_MAX_RANK) return YK_FAIL(EINVAL, "%s: %u axes given, at most %d are possible", op, naxes, YK_MAX_RANK);
+  if (naxes > YK_MAX_RANK) return YK_FAIL(EINVAL, "%u axes given, at most %d are possible", naxes, YK_MAX_RANK);
   for (uint32_t i = 0; i < naxes; i++) {
     int a = 0;
-    YK_TRY(yk__axis(op, axis[i], rank, &a));
-    if (set & (1u << a)) return YK_FAIL(EINVAL, "%s: axis %d is given twice", op, axis[i]);
+    YK_TRY(yk__axis(axis[i], rank, &a));
+    if (set & (1u << a)) return YK_FAIL(EINVAL, "axis %d is given twice", axis[i]);
     set |= 1u << a;
   }
   *bits = set;
   return YK_OK;
 }
 
-yk_code yk__want_rank(const yk_infer *c, const char *op, uint16_t i, int rank) {
+yk_code yk__want_rank(const yk_infer *c, uint16_t i, int rank) {
   char text[YK__DESC_TEXT];
   if (c->in[i].rank == rank) return YK_OK;
-  return YK_FAIL(EINVAL, "%s: input %u is %s, expected rank %d", op, i, yk__desc_text(&c->in[i], text, sizeof text), rank);
+  return YK_FAIL(EINVAL, "input %u is %s, expected rank %d", i, yk__desc_text(&c->in[i], text, sizeof text), rank);
 }
 
-yk_code yk__want_scalar(const yk_infer *c, const char *op, const char *port, uint16_t i) {
+yk_code yk__want_scalar(const yk_infer *c, const char *port, uint16_t i) {
   char text[YK__DESC_TEXT];
   if (c->in[i].rank == 0) return YK_OK;
-  return YK_FAIL(EINVAL, "%s: %s is %s, expected a scalar", op, port, yk__desc_text(&c->in[i], text, sizeof text));
+  return YK_FAIL(EINVAL, "%s is %s, expected a scalar", port, yk__desc_text(&c->in[i], text, sizeof text));
 }
 
 /* ---- reference loops -------------------------------------------------------------------------------------- */
@@ -151,6 +151,7 @@ int64_t yk__span(const yk_desc *d, int from, int to) {
 }
 
 enum { MAX_MAPPED = 4 };      /* inputs of an element-wise formula: where has 3 */
+static const double DEFAULTS[64];   /* any attribute struct, all zero */
 
 yk_code yk__ref_map(const yk_ref *c, double (*f)(const double *v, const void *attrs)) {
   int64_t index[YK_MAX_RANK], n = yk__desc_count(&c->dout[0]);
@@ -160,7 +161,7 @@ yk_code yk__ref_map(const yk_ref *c, double (*f)(const double *v, const void *at
     yk__unravel(&c->dout[0], i, index);
     for (uint16_t k = 0; k < c->nin; k++)
       if (c->in[k]) v[k] = c->in[k][yk__ravel_broadcast(&c->din[k], &c->dout[0], index)];
-    c->out[0][i] = f(v, c->attrs);
+    c->out[0][i] = f(v, c->attrs ? c->attrs : DEFAULTS);
   }
   return YK_OK;
 }

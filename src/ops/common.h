@@ -51,6 +51,9 @@ extern const yk_port yk__out_op[];                   /* no data: the handle of a
 #define YK__MAX_DIM 4503599627370496.0               /* 2^52: exact as a double */
 #define YK__HUGE    1e300
 
+/* A copy of the attributes, the defaults if there are none: yk_alpha_attrs a = YK__ATTRS(yk_alpha_attrs, c). */
+#define YK__ATTRS(type, c) ((c)->attrs ? *(const type *)(c)->attrs : (type){ 0 })
+
 /* ---- building inside grad() and lower(): YK__OP2(c, mul, a, b) is a node made for c's forward op ------------- */
 
 #define YK__OP1(c, op, a)             yk__build((c)->where, (c)->g, &yk__op_##op, NULL, 1, a)
@@ -74,7 +77,7 @@ yk_value yk__act_build(const char *where, yk_graph *g, int act, double alpha, yk
 yk_value yk__act_grad_build(const char *where, yk_graph *g, int act, double alpha, yk_value dy, yk_value x, yk_value y);
 double   yk__act_ref(int act, double alpha, double x);
 
-/* ---- shape rules ---------------------------------------------------------------------------------------------------- */
+/* ---- shape rules; messages leave the name of the op to yk__op_infer() ------------------------------------ */
 
 yk_code yk__infer_same(const yk_infer *c) YK_CHECKED;        /* out = in 0 */
 yk_code yk__infer_same_all(const yk_infer *c) YK_CHECKED;    /* all inputs and out have one shape; dtype of in 0 */
@@ -88,13 +91,13 @@ yk_desc yk__as(const yk_desc *d, int t);
 /* Both known and different. */
 int     yk__dims_clash(int64_t a, int64_t b);
 /* *axis, counted from the end if negative, must name one of `rank` axes. */
-yk_code yk__axis(const char *op, int32_t axis, int rank, int *out) YK_CHECKED;
+yk_code yk__axis(int32_t axis, int rank, int *out) YK_CHECKED;
 /* Set of axes as bits; naxes 0 = all. Out of range or twice is EINVAL. */
-yk_code yk__axes(const char *op, uint32_t naxes, const int32_t *axis, int rank, uint32_t *bits) YK_CHECKED;
+yk_code yk__axes(uint32_t naxes, const int32_t *axis, int rank, uint32_t *bits) YK_CHECKED;
 /* in[i] must have this rank. */
-yk_code yk__want_rank(const yk_infer *c, const char *op, uint16_t i, int rank) YK_CHECKED;
+yk_code yk__want_rank(const yk_infer *c, uint16_t i, int rank) YK_CHECKED;
 /* in[i] must be a scalar: rank 0. */
-yk_code yk__want_scalar(const yk_infer *c, const char *op, const char *port, uint16_t i) YK_CHECKED;
+yk_code yk__want_scalar(const yk_infer *c, const char *port, uint16_t i) YK_CHECKED;
 
 /* ---- reference loops --------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +109,8 @@ int64_t yk__ravel_broadcast(const yk_desc *small, const yk_desc *big, const int6
 /* Product of dims [from, to). */
 int64_t yk__span(const yk_desc *d, int from, int to);
 
-/* out[0] = f(inputs paired by broadcasting), element by element; v[k] is the element of input k (0 for shape-only ones). */
+/* out[0] = f(inputs paired by broadcasting), element by element; v[k] is the element of input k (0 for shape-only ones);
+ * attrs is never NULL in f. */
 yk_code yk__ref_map(const yk_ref *c, double (*f)(const double *v, const void *attrs)) YK_CHECKED;
 yk_code yk__ref_unary(const yk_ref *c, double (*f)(double x)) YK_CHECKED;
 yk_code yk__ref_binary(const yk_ref *c, double (*f)(double a, double b)) YK_CHECKED;

@@ -1,0 +1,190 @@
+/*
+ * run.h - the inside of sessions: activations, cached plans, variables' storage. Public half: <yoke/session.h>.
+ *
+ * The one idea: everything a step needs is resolved once, in the activation
+ * (yk_run) of a compiled plan, so that a step is a walk over instructions whose
+ * arguments are ready. A cached plan (yk_entry) has exactly one activation and is
+ * run by one thread at a time, because kernels belong to the plan.
+ *
+ * Locks, always taken in this order, each released before a call returns:
+ *   compile  one compilation, placement or layout change at a time
+ *   entry    held while a plan runs
+ *   stream   held by what uses the devices' own threaded streams
+ *   write    held by runs that write variables
+ *   cache, var, trace: leaves, held for a few instructions
+ */
+#ifndef YK_RUN_RUN_H
+#define YK_RUN_RUN_H
+
+#include <stdatomic.h>
+#include <yoke/session.h>
+#include "base/thread.h"
+#include "plan/plan.h"
+
+enum { YK__NO_INSTR = 0x7FFFFFFF, YK__NO_DEVICE = 0xFFFF };
+
+/* ---- activation and executor: activation.c, executor.c ------------------------------------------------------------ */
+
+typedef struct yk_lane {             /* one stream of a plan */
+  yk_stream *stream;
+  const yk_driver *driver;
+  yk_device *device;
+  yk_event *done;                    /* threaded lanes: recorded after the last instruction, to wait with a time limit */
+  uint32_t base;                     /* first instruction not covered by a sync yet */
+  uint32_t before;                   /* run counters enqueued since that sync, before instruction `base` */
+} yk_lane;
+
+typedef struct yk_run {              /* arenas, streams, events and resolved arguments of one plan */
+  const yk_plan *plan;
+  yk_devices *devices;
+  yk_mem *arena;                     /* [narena] */
+  yk_mem *arg;                       /* [narg] plan->arg, resolved: a launch passes a pointer into it */
+  yk_mem *workspace;                 /* [nkernel] */
+  yk_lane *lane;                     /* [nstream] */
+  yk_event **event;                  /* [nevent] */
+  uint32_t *counter, ncounter;       /* buffers that hold the run counter */
+  void **bounce;                     /* [ninstr] host memory of copies between drivers; NULL if there are none */
+  yk_event **mark;                   /* [2*ninstr] begin and end of each piece of work; made by the first traced run */
+  int64_t counter_value;
+  uint32_t failed_at;                /* instruction that a mid-run sync blamed */
+  bool is_inline;                    /* one lane, which works on the calling thread */
+  bool busy;                         /* out of time: lanes may still be working */
+  yk_bump mem;
+} yk_run;
+
+typedef struct yk_io {               /* what differs from run to run */
+  const void *const *feed;           /* [nfeed] */
+  void *const *fetch;                /* [nfetch] */
+  int64_t counter;
+  int64_t timeout_ms;                /* <= 0: none */
+} yk_io;
+
+/* Allocates from the devices; variables must have storage already. Errors: ENOMEM naming the largest values. */
+yk_code yk__run_new(const yk_plan *p, yk_devices *d, const yk_var_slot *var, yk_run **out) YK_CHECKED;
+void    yk__run_free(yk_run *r);
+/* Where buffer `b` is. */
+yk_mem  yk__run_mem(const yk_run *r, const yk_var_slot *var, uint32_t b);
+
+/* One step, waited for. A failure names node, op and the user's line. ECANCELLED: out of time, work may still be going on, and what
+ * `io` points to must stay alive until yk__run_drain() succeeds. */
+yk_code yk__run_go(yk_run *r, const yk_io *io) YK_CHECKED;
+/* Wait again for a run that was out of time; its own failure is forgotten. */
+yk_code yk__run_drain(yk_run *r, int64_t timeout_ms) YK_CHECKED;
+/* For tracing: the pieces of yk__run_go(). */
+yk_code yk__run_begin(yk_run *r, int64_t counter) YK_CHECKED;
+yk_code yk__run_instr(yk_run *r, uint32_t i, const yk_io *io) YK_CHECKED;
+yk_code yk__run_finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) YK_CHECKED;
+bool    yk__instr_works(const yk_instr *i);       /* moves or computes data: not an event */
+
+/* ---- feeds and fetches: feeds.c ------------------------------------------------------------------------------------ */
+
+#define YK__FED 0x80000000u          /* flag in fetch_of: the value is fed; the rest is the caller's feed number */
+
+typedef struct yk_binding {          /* a request in canonical form: sorted, without repeats, without fetches that are fed */
+  uint32_t nfeed, nfetch, ntarget, nuser;
+  yk_value *feed, *fetch, *target;   /* slices of one array */
+  uint32_t *feed_of;                 /* [nfeed] the caller's feed number */
+  uint32_t *fetch_of;                /* [nuser] for each fetch of the caller: number in `fetch`, or YK__FED | feed number */
+  uint64_t hash;                     /* of the value ids */
+  void *key;                         /* the allocation behind it */
+} yk_binding;
+
+/* `stride`: bytes from one fed yk_value to the next. Allocates once; yk__binding_free(). Errors name the value and its line. */
+yk_code yk__bind(const yk_graph *g, size_t nfeed, const yk_value *feeds, size_t stride, size_t nfetch, const yk_value *fetches,
+                 size_t ntarget, const yk_value *targets, yk_binding *out) YK_CHECKED;
+void    yk__binding_free(yk_binding *b);
+/* Does `t` fit fed value `v`? */
+yk_code yk__feed_check(const yk_graph *g, yk_value v, const yk_tensor *t) YK_CHECKED;
+/* Is every placeholder that the request needs fed? */
+yk_code yk__placeholders_check(const yk_graph *g, const yk_binding *b) YK_CHECKED;
+
+/* ---- cached plans: plan_cache.c ------------------------------------------------------------------------------------- */
+
+typedef struct yk_entry {
+  _Atomic uint32_t refs;
+  yk_session *s;
+  yk_plan *plan;
+  yk_run *run;
+  yk_value *id;                      /* the canonical request: feeds, fetches, targets */
+  uint32_t nfeed, nfetch, ntarget;
+  uint64_t hash;
+  yk_mutex lock;
+  bool stale;                        /* under lock: a variable of it was laid out anew */
+  bool reads_ok, writes_ok;          /* under lock: known initialized; marked initialized */
+  yk_tensor **held; uint32_t nheld;  /* under the stream lock: what a run out of time still uses */
+  bool cached;                       /* under the cache lock, as the links are */
+  struct yk_entry *newer, *older;    /* cached ones by last use */
+  struct yk_entry *next, *prev;      /* all that exist */
+  uint32_t trace_of;                 /* number of the trace that holds a reference */
+} yk_entry;
+
+typedef struct yk_cache { yk_entry *newest, *oldest, *all; uint32_t n, nall; } yk_cache;
+
+/* The plan for this request and these shapes, compiled if need be; one reference for the caller. */
+yk_code yk__entry_get(yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_entry **out) YK_CHECKED;
+/* Run it. *stale = true, nothing run: drop it and get another. `keep` are tensors to hold on to if time runs out. */
+yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
+                      bool *stale) YK_CHECKED;
+void    yk__entry_ref(yk_entry *e);
+void    yk__entry_unref(yk_entry *e);
+bool    yk__cache_clear(yk_session *s);           /* false: it was empty */
+/* No plan that uses variable `v` runs once this returns; those that exist will be compiled anew. */
+void    yk__cache_retire(yk_session *s, uint32_t v);
+/* The stream lock, with the streams idle: waits for a run that was out of time. On failure the lock is not held. */
+yk_code yk__streams_acquire(yk_session *s) YK_CHECKED;
+void    yk__streams_release(yk_session *s);
+
+/* ---- variables' storage: variables.c -------------------------------------------------------------------------------- */
+
+/* All with the compile lock held, except those marked. */
+yk_code yk__vars_grow(yk_session *s) YK_CHECKED;                        /* slots for variables made since */
+yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) YK_CHECKED;  /* take over homes and layouts that a compilation chose */
+yk_code yk__var_allocate(yk_session *s, uint32_t v) YK_CHECKED;
+yk_code yk__vars_check(yk_session *s, const yk_plan *p) YK_CHECKED;     /* [any lock] everything read is initialized */
+void    yk__vars_mark(yk_session *s, const yk_plan *p);                 /* [any lock] everything written is initialized */
+void    yk__vars_copy(yk_session *s, yk_var_slot *out);                 /* [any lock] out: [s->nvar] */
+void    yk__vars_free(yk_session *s);
+
+/* ---- trace: trace.c -------------------------------------------------------------------------------------------------- */
+
+typedef struct yk_trace_event { const yk_entry *entry; uint32_t instr, lane; uint64_t start, end; } yk_trace_event;
+typedef struct yk_trace {
+  _Atomic bool on;
+  yk_mutex lock;
+  uint32_t number;                   /* of yk_trace_start() calls */
+  uint64_t dropped, begin;
+  yk_trace_event *event; uint32_t n, cap;
+  yk_entry **entry; uint32_t nentry, entry_cap;
+} yk_trace;
+
+yk_code yk__run_traced(yk_entry *e, const yk_io *io) YK_CHECKED;
+void    yk__trace_free(yk_session *s);
+
+/* ---- session: session.c, open.c --------------------------------------------------------------------------------------- */
+
+struct yk_session {
+  _Atomic uint32_t refs;             /* the caller's, and one a step */
+  _Atomic bool closed, started;
+  yk_graph *g;
+  yk_session_options options;
+  char *drivers;                     /* owns options.drivers */
+  yk_devices *devices;
+  uint16_t *physical;                /* [devices->n] number of a virtual GPU before CUDA_VISIBLE_DEVICES renumbered */
+  yk_var_slot *var; uint32_t nvar, var_cap;
+  yk_mutex compile_lock, stream_lock, write_lock, cache_lock, var_lock;
+  yk_cache cache;
+  _Atomic int64_t counter;
+  yk_trace trace;
+  yk_entry *hung;                    /* under the stream lock: the one whose run is out of time, with a reference */
+};
+
+void    yk__session_ref(yk_session *s);
+void    yk__session_unref(yk_session *s);
+yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_var_slot *var);
+/* Before a session's first run: freeze the graph, log the placement. Cheap afterwards. */
+yk_code yk__session_start(yk_session *s) YK_CHECKED;
+/* Fill in s->options (defaults, settings), s->devices, s->physical. */
+yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) YK_CHECKED;
+void    yk__session_log_devices(const yk_session *s);
+
+#endif

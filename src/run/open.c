@@ -1,0 +1,163 @@
+/*
+ * open.c - the devices of a session: options, settings, CUDA_VISIBLE_DEVICES, and the mapping block.
+ *
+ * An option left at zero is filled in from the settings (environment or a call),
+ * then from its default; what is in force can be read back. Virtual GPUs obey
+ * CUDA_VISIBLE_DEVICES as real ones do.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "device/visible.h"
+#include "run/run.h"
+
+enum { MAX_DEVICES = 4096 };
+
+/* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. */
+static yk_code take_options(yk_session_options *o, const yk_session_options *given) {
+  *o = (yk_session_options)YK_SESSION_OPTIONS_INIT;
+  if (given == NULL) return YK_OK;
+  if (given->size < sizeof given->size || given->size > 4096)
+    return YK_FAIL(EINVAL, "yk_session_options.size is %u; start from YK_SESSION_OPTIONS_INIT", given->size);
+  memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+  o->size = sizeof *o;
+  if (o->cpu_devices < 0 || o->cpu_devices > MAX_DEVICES) return YK_FAIL(EINVAL, "cpu_devices is %d; expected 0 (= 1) to %d", o->cpu_devices, MAX_DEVICES);
+  if (o->virtual_gpus < 0 || o->virtual_gpus > MAX_DEVICES) return YK_FAIL(EINVAL, "virtual_gpus is %d; expected 0 to %d", o->virtual_gpus, MAX_DEVICES);
+  if (o->cores < 0) return YK_FAIL(EINVAL, "cores is %d; expected 0 (= all) or more", o->cores);
+  if (o->timeout_ms < -1) return YK_FAIL(EINVAL, "timeout_ms is %d; expected -1 (= none), 0 (= default) or more", o->timeout_ms);
+  return YK_OK;
+}
+
+/* "2" or "2:512MiB". */
+static yk_code virtual_gpus(yk_session_options *o) {
+  const char *text = yk__param("virtual_gpus");
+  char count[32];
+  int64_t n = 0;
+  uint64_t bytes = 0;
+  if (text[0] == '\0' || o->virtual_gpus != 0) return YK_OK;
+  size_t len = strcspn(text, ":");
+  if (len < sizeof count) { memcpy(count, text, len); count[len] = '\0'; }
+  if (len >= sizeof count || !yk__parse_i64(count, 0, MAX_DEVICES, &n) || (text[len] == ':' && !yk__parse_bytes(text + len + 1, &bytes)))
+    return YK_FAIL(EINVAL, "setting virtual_gpus (YOKE_VIRTUAL_GPUS) is \"%s\"; expected N or N:LIMIT, such as 2:512MiB", text);
+  o->virtual_gpus = (int32_t)n;
+  if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = bytes;
+  return YK_OK;
+}
+
+/* Does the environment or a call say something about this setting? */
+static bool said(const char *name) {
+  return yk__param_origin_of(name) != YK_FROM_DEFAULT;
+}
+
+static int32_t bounded(int64_t x) {
+  return x < 0 ? -1 : x > INT32_MAX ? INT32_MAX : (int32_t)x;
+}
+
+static yk_code fill_options(yk_session_options *o) {
+  YK_TRY(virtual_gpus(o));
+  if (o->cpu_devices == 0) o->cpu_devices = 1;
+  if (o->cores == 0 && yk__param_int("cores") > 0) o->cores = bounded(yk__param_int("cores"));
+  if (o->cores == 0) o->cores = yk__ncores();
+  if (o->max_plans == 0) o->max_plans = 64;
+  if (o->timeout_ms == 0 && said("timeout_ms")) o->timeout_ms = bounded(yk__param_int("timeout_ms"));
+  if (o->timeout_ms == 0) o->timeout_ms = 600000;
+  o->strict |= yk__param_bool("strict") != 0;
+  o->allow_soft_placement |= yk__param_bool("soft_placement") != 0;
+  o->deterministic |= yk__param_bool("deterministic") != 0;
+  return YK_OK;
+}
+
+/* The driver for all host devices: the first of options.drivers, or "cpu". Each that is listed must exist. */
+static yk_code choose_driver(const char *list, char *name, size_t n) {
+  snprintf(name, n, "cpu");
+  bool first = true;
+  for (const char *p = list; p && *p; p += *p == ',') {
+    size_t len = strcspn(p, ",");
+    char one[32];
+    snprintf(one, sizeof one, "%.*s", (int)(len < sizeof one ? len : sizeof one - 1), p);
+    if (yk__driver_find(one) == NULL) return yk__fail_prefix(YK_ENOTFOUND, "yk_session_options.drivers \"%s\"", list);
+    if (first) snprintf(name, n, "%s", one);
+    first = false;
+    p += len;
+  }
+  return YK_OK;
+}
+
+static yk_code host_bytes(const char *driver, uint64_t *out) {
+  yk_dev_info info = { .size = sizeof info };
+  YK_TRY(yk__driver_find(driver)->info(0, &info));
+  *out = info.bytes_total;
+  return YK_OK;
+}
+
+/* Which virtual GPUs there are after CUDA_VISIBLE_DEVICES; s->physical names them, behind the CPU devices. */
+static yk_code count_visible(yk_session *s, uint16_t *visible) {
+  uint16_t ncpu = (uint16_t)s->options.cpu_devices, n = (uint16_t)s->options.virtual_gpus;
+  s->physical = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->physical);
+  if (s->physical == NULL) return YK_ENOMEM;
+  *visible = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, s->physical + ncpu);
+  return YK_OK;
+}
+
+yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) {
+  yk_session_options *o = &s->options;
+  char driver[32];
+  uint64_t bytes = 0;
+  uint16_t visible = 0;
+  YK_TRY(take_options(o, options));
+  const char *list = o->drivers;
+  o->drivers = NULL;
+  YK_TRY(fill_options(o));
+  if (list) {
+    if ((s->drivers = yk__strdup(list)) == NULL) return YK_ENOMEM;
+    o->drivers = s->drivers;
+  }
+  YK_TRY(choose_driver(list, driver, sizeof driver));
+  YK_TRY(host_bytes(driver, &bytes));
+  uint64_t limit = (uint64_t)yk__param_int("memory.limit");
+  if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = limit ? limit : bytes / 4;
+  if (o->cpu_bytes == 0) o->cpu_bytes = limit ? limit : bytes;
+  YK_TRY(count_visible(s, &visible));
+  o->virtual_gpus = visible;
+  const yk_device_request request[2] = {
+    { .type = "CPU", .driver = driver, .count = (uint16_t)o->cpu_devices, .limit = o->cpu_bytes },
+    { .type = "GPU", .driver = driver, .count = visible, .is_virtual = 1, .limit = o->virtual_gpu_bytes },
+  };
+  return yk__devices_open(visible ? 2 : 1, request, o->cores, &s->devices);
+}
+
+void yk__session_log_devices(const yk_session *s) {
+  bool any = false;
+  printf("Device mapping:");
+  for (uint16_t i = 0; i < s->devices->n; i++) {
+    const yk_device *d = &s->devices->at[i];
+    if (!d->is_virtual) continue;                          /* a CPU has no physical description */
+    printf("%s%s -> device: %d, name: virtual GPU (%s), pci bus id: virtual:%u\n", any ? "" : "\n", d->name, d->spec.id,
+           d->info.name, s->physical[i]);
+    any = true;
+  }
+  if (!any) printf(" no known devices.\n");
+  fflush(stdout);
+}
+
+size_t yk_session_device_count(const yk_session *s) {
+  return s ? s->devices->n : 0;
+}
+
+yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
+  if (s == NULL || out == NULL || i >= s->devices->n)
+    return YK_FAIL(EINVAL, "device %zu of a session with %zu devices", i, yk_session_device_count(s));
+  const yk_device *d = &s->devices->at[i];
+  yk_device_info info = { .is_virtual = d->is_virtual, .first_core = d->config.first_core, .ncores = d->config.ncores,
+                          .bytes_limit = d->limit, .bytes_in_use = atomic_load(&d->in_use), .bytes_peak = atomic_load(&d->peak) };
+  snprintf(info.name, sizeof info.name, "%.63s", d->name);
+  snprintf(info.type, sizeof info.type, "%s", d->spec.type);
+  snprintf(info.model, sizeof info.model, "%s", d->info.name);
+  snprintf(info.driver, sizeof info.driver, "%s", d->driver->name);
+  if (d->is_virtual) snprintf(info.bus, sizeof info.bus, "virtual:%u", s->physical[i]);
+  else snprintf(info.bus, sizeof info.bus, "%s", d->info.bus);
+  *out = info;
+  return YK_OK;
+}

@@ -1,0 +1,282 @@
+/*
+ * plan_cache.c - compiled plans, found by request and shapes; at most max_plans are kept.
+ *
+ * An entry outlives its place in the cache while a step holds it. Compilation is
+ * done by one thread at a time; looking up is a short lock. An entry becomes
+ * stale when a later plan chose another layout for a variable that it uses:
+ * who meets a stale entry drops it and asks again.
+ */
+#include <string.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "run/run.h"
+#include "tensor/desc.h"
+
+/* ---- links: with the cache lock held --------------------------------------------------------------------------------- */
+
+static void unlink_use(yk_cache *c, yk_entry *e) {
+  if (e->newer) e->newer->older = e->older; else c->newest = e->older;
+  if (e->older) e->older->newer = e->newer; else c->oldest = e->newer;
+  e->newer = e->older = NULL;
+}
+
+static void link_use(yk_cache *c, yk_entry *e) {
+  e->older = c->newest;
+  e->newer = NULL;
+  if (c->newest) c->newest->newer = e; else c->oldest = e;
+  c->newest = e;
+}
+
+/* Take out of the cache; the cache's reference goes to the caller. */
+static void forget(yk_cache *c, yk_entry *e) {
+  unlink_use(c, e);
+  e->cached = false;
+  c->n--;
+}
+
+static bool same_shape(const yk_desc *a, const yk_desc *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (uint32_t i = 0; i < a->rank; i++)
+    if (a->dim[i] != b->dim[i]) return false;
+  return true;
+}
+
+static bool matches(const yk_entry *e, const yk_binding *b, const yk_desc *desc) {
+  if (e->hash != b->hash || e->nfeed != b->nfeed || e->nfetch != b->nfetch || e->ntarget != b->ntarget) return false;
+  if (memcmp(e->id, b->feed, b->nfeed * sizeof *e->id) != 0) return false;
+  if (memcmp(e->id + b->nfeed, b->fetch, b->nfetch * sizeof *e->id) != 0) return false;
+  if (memcmp(e->id + b->nfeed + b->nfetch, b->target, b->ntarget * sizeof *e->id) != 0) return false;
+  for (uint32_t i = 0; i < b->nfeed; i++)
+    if (!same_shape(&e->plan->feed[i].desc, &desc[i])) return false;
+  return true;
+}
+
+static yk_entry *look_up(yk_session *s, const yk_binding *b, const yk_desc *desc) {
+  yk_cache *c = &s->cache;
+  yk__mutex_lock(&s->cache_lock);
+  yk_entry *e = c->newest;
+  while (e && !matches(e, b, desc)) e = e->older;
+  if (e) {
+    if (e != c->newest) { unlink_use(c, e); link_use(c, e); }
+    yk__entry_ref(e);
+  }
+  yk__mutex_unlock(&s->cache_lock);
+  return e;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------- */
+
+void yk__entry_ref(yk_entry *e) {
+  atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+}
+
+static void drop_held(yk_entry *e) {
+  for (uint32_t i = 0; i < e->nheld; i++) yk_tensor_free(e->held[i]);
+  yk__free(e->held);
+  e->held = NULL;
+  e->nheld = 0;
+}
+
+void yk__entry_unref(yk_entry *e) {
+  if (e == NULL || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
+  yk_session *s = e->s;
+  yk__mutex_lock(&s->cache_lock);
+  if (e->prev) e->prev->next = e->next; else if (s->cache.all == e) s->cache.all = e->next;
+  if (e->next) e->next->prev = e->prev;
+  yk__mutex_unlock(&s->cache_lock);
+  drop_held(e);
+  yk__run_free(e->run);
+  yk__plan_free(e->plan);
+  yk__mutex_free(&e->lock);
+  yk__free(e->id);
+  yk__free(e);
+}
+
+bool yk__cache_clear(yk_session *s) {
+  for (bool any = false;; any = true) {
+    yk__mutex_lock(&s->cache_lock);
+    yk_entry *e = s->cache.oldest;
+    if (e) forget(&s->cache, e);
+    yk__mutex_unlock(&s->cache_lock);
+    if (e == NULL) return any;
+    yk__entry_unref(e);
+  }
+}
+
+static void insert(yk_session *s, yk_entry *e) {
+  yk_cache *c = &s->cache;
+  yk_entry *out = NULL;
+  yk__mutex_lock(&s->cache_lock);
+  e->next = c->all;
+  if (c->all) c->all->prev = e;
+  c->all = e;
+  if (c->n >= s->options.max_plans) forget(c, out = c->oldest);
+  yk__entry_ref(e);
+  e->cached = true;
+  link_use(c, e);
+  c->n++;
+  yk__mutex_unlock(&s->cache_lock);
+  yk__entry_unref(out);
+}
+
+static bool uses(const yk_plan *p, uint32_t v) {
+  for (uint32_t b = 0; b < p->nbuf; b++)
+    if (p->buf[b].kind == YK_BUF_VARIABLE && p->buf[b].index == v) return true;
+  return false;
+}
+
+/* One entry that uses `v` and is not yet stale, with a reference; NULL if there is none. Only a compilation sets `stale`
+ * (under the entry's lock) and only one runs at a time, so reading it here is safe. */
+static yk_entry *next_user(yk_session *s, uint32_t v) {
+  yk__mutex_lock(&s->cache_lock);
+  yk_entry *e = s->cache.all;
+  for (; e; e = e->next) {
+    if (e->stale || !uses(e->plan, v)) continue;
+    uint32_t refs = atomic_load(&e->refs);
+    while (refs > 0 && !atomic_compare_exchange_weak(&e->refs, &refs, refs + 1)) continue;
+    if (refs > 0) break;                                   /* else: on its way out */
+  }
+  yk__mutex_unlock(&s->cache_lock);
+  return e;
+}
+
+void yk__cache_retire(yk_session *s, uint32_t v) {
+  for (yk_entry *e; (e = next_user(s, v)) != NULL;) {
+    yk__mutex_lock(&e->lock);                              /* a run that goes on ends first */
+    e->stale = true;
+    yk__mutex_unlock(&e->lock);
+    yk__mutex_lock(&s->cache_lock);
+    bool cached = e->cached;
+    if (cached) forget(&s->cache, e);
+    yk__mutex_unlock(&s->cache_lock);
+    if (cached) yk__entry_unref(e);
+    yk__entry_unref(e);
+  }
+}
+
+/* ---- compile: with the compile lock held ------------------------------------------------------------------------------- */
+
+static yk_code allocate_variables(yk_session *s, const yk_plan *p) {
+  for (uint32_t b = 0; b < p->nbuf; b++)
+    if (p->buf[b].kind == YK_BUF_VARIABLE) YK_TRY(yk__var_allocate(s, p->buf[b].index));
+  return YK_OK;
+}
+
+/* Storage and activation. The devices' own streams may be needed for constants: one user at a time. */
+static yk_code activate(yk_session *s, yk_entry *e) {
+  YK_TRY(allocate_variables(s, e->plan));
+  YK_TRY(yk__streams_acquire(s));
+  yk_code rc = yk__run_new(e->plan, s->devices, s->var, &e->run);
+  yk__streams_release(s);
+  return rc;
+}
+
+static yk_code compile(yk_session *s, const yk_binding *b, const yk_desc *desc, yk_entry *e) {
+  YK_TRY(yk__placeholders_check(s->g, b));
+  YK_TRY(yk__vars_grow(s));
+  yk_var_slot *now = yk__alloc((s->nvar + 1u) * sizeof *now);      /* a failed compilation leaves no trace */
+  if (now == NULL) return YK_ENOMEM;
+  yk__vars_copy(s, now);
+  yk_plan_request q = yk__session_request(s, b, desc, now);
+  yk_code rc = yk__plan_compile(&q, &e->plan);
+  if (rc == YK_OK) rc = yk__vars_settle(s, now);
+  yk__free(now);
+  YK_TRY(rc);
+  rc = activate(s, e);
+  if (rc == YK_ENOMEM && yk__cache_clear(s)) rc = activate(s, e);  /* plans that are only kept give way to one that is needed */
+  return rc;
+}
+
+static yk_code make(yk_session *s, const yk_binding *b, const yk_desc *desc, yk_entry **out) {
+  uint32_t n = b->nfeed + b->nfetch + b->ntarget;
+  yk_entry *e = yk__calloc(1, sizeof *e);
+  yk_value *id = yk__alloc((n + 1u) * sizeof *id);
+  if (e == NULL || id == NULL) { yk__free(e); yk__free(id); return YK_ENOMEM; }
+  memcpy(id, b->feed, b->nfeed * sizeof *id);
+  memcpy(id + b->nfeed, b->fetch, b->nfetch * sizeof *id);
+  memcpy(id + b->nfeed + b->nfetch, b->target, b->ntarget * sizeof *id);
+  *e = (yk_entry){ .s = s, .id = id, .nfeed = b->nfeed, .nfetch = b->nfetch, .ntarget = b->ntarget, .hash = b->hash };
+  atomic_init(&e->refs, 1);
+  yk__mutex_init(&e->lock);
+  yk_code rc = compile(s, b, desc, e);
+  if (rc != YK_OK) { yk__entry_unref(e); return rc; }
+  insert(s, e);
+  *out = e;
+  return YK_OK;
+}
+
+yk_code yk__entry_get(yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_entry **out) {
+  yk_entry *e = look_up(s, b, feed_desc);
+  if (e) { *out = e; return YK_OK; }
+  yk__mutex_lock(&s->compile_lock);
+  yk_code rc = YK_OK;
+  e = look_up(s, b, feed_desc);                            /* another thread may have been faster */
+  if (e == NULL) rc = make(s, b, feed_desc, &e);
+  yk__mutex_unlock(&s->compile_lock);
+  if (rc != YK_OK) return rc;
+  *out = e;
+  return YK_OK;
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------------------- */
+
+/* What a run out of time still reads and writes. Without memory for the list they leak on purpose: a leak beats a wild write. */
+static void hold(yk_entry *e, uint32_t n, yk_tensor *const *keep) {
+  e->s->hung = e;
+  yk__entry_ref(e);
+  e->held = yk__alloc((n + 1u) * sizeof(yk_tensor *));
+  for (uint32_t i = 0; i < n; i++) {
+    yk_tensor *t = yk_tensor_ref(keep[i]);
+    if (e->held) e->held[e->nheld++] = t;
+  }
+}
+
+yk_code yk__streams_acquire(yk_session *s) {
+  yk__mutex_lock(&s->stream_lock);
+  yk_entry *e = s->hung;
+  if (e == NULL) return YK_OK;
+  yk_code rc = yk__run_drain(e->run, s->options.timeout_ms);
+  if (rc == YK_OK) { s->hung = NULL; drop_held(e); }
+  yk__mutex_unlock(&s->stream_lock);
+  if (rc != YK_OK) return yk__fail_prefix(rc, "an earlier step that ran out of time still uses the devices");
+  yk__entry_unref(e);
+  return yk__streams_acquire(s);
+}
+
+void yk__streams_release(yk_session *s) {
+  yk__mutex_unlock(&s->stream_lock);
+}
+
+static yk_code run_now(yk_entry *e, const yk_io *io) {
+  yk_session *s = e->s;
+  bool writes = e->plan->nwrites > 0;
+  if (writes) yk__mutex_lock(&s->write_lock);
+  yk_code rc = atomic_load_explicit(&s->trace.on, memory_order_relaxed) ? yk__run_traced(e, io) : yk__run_go(e->run, io);
+  if (writes) yk__mutex_unlock(&s->write_lock);
+  return rc;
+}
+
+static yk_code run_on_streams(yk_entry *e, const yk_io *io, uint32_t nkeep, yk_tensor *const *keep) {
+  YK_TRY(yk__streams_acquire(e->s));
+  yk_code rc = run_now(e, io);
+  if (e->run->busy) hold(e, nkeep, keep);
+  yk__streams_release(e->s);
+  return rc;
+}
+
+yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep, bool *stale) {
+  yk_session *s = e->s;
+  yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = s->options.timeout_ms };
+  yk__mutex_lock(&e->lock);
+  *stale = e->stale;
+  yk_code rc = YK_OK;
+  if (!e->stale) {
+    if (!e->reads_ok) rc = yk__vars_check(s, e->plan);
+    e->reads_ok = rc == YK_OK;
+    if (e->plan->uses_counter) io.counter = atomic_fetch_add_explicit(&s->counter, 1, memory_order_relaxed);
+    if (rc == YK_OK) rc = e->run->is_inline ? run_now(e, &io) : run_on_streams(e, &io, nkeep, keep);
+    if (rc == YK_OK && !e->writes_ok) { yk__vars_mark(s, e->plan); e->writes_ok = true; }
+  }
+  yk__mutex_unlock(&e->lock);
+  return rc;
+}

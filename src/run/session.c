@@ -1,0 +1,128 @@
+/*
+ * session.c - open and close; what happens once: freezing the graph, logging the placement.
+ *
+ * A session owns its devices, the storage of variables and the compiled plans. It
+ * lives until it is closed and the last prepared step is freed, in either order.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "run/run.h"
+
+static void init_locks(yk_session *s) {
+  yk_mutex *lock[] = { &s->compile_lock, &s->stream_lock, &s->write_lock, &s->cache_lock, &s->var_lock, &s->trace.lock };
+  for (size_t i = 0; i < sizeof lock / sizeof *lock; i++) yk__mutex_init(lock[i]);
+}
+
+static void free_locks(yk_session *s) {
+  yk_mutex *lock[] = { &s->compile_lock, &s->stream_lock, &s->write_lock, &s->cache_lock, &s->var_lock, &s->trace.lock };
+  for (size_t i = 0; i < sizeof lock / sizeof *lock; i++) yk__mutex_free(lock[i]);
+}
+
+/* What a session holds beyond its own memory; steps must be gone. */
+static void release(yk_session *s) {
+  yk__trace_free(s);
+  if (s->hung) {                                           /* its streams must end before its memory goes */
+    if (yk__run_drain(s->hung->run, -1) != YK_OK) yk_error_clear();
+    yk__entry_unref(s->hung);
+  }
+  yk__cache_clear(s);
+  if (s->devices) yk__vars_free(s);
+  yk__devices_close(s->devices);
+  yk_graph_free(s->g);
+  yk__free(s->physical);
+  yk__free(s->drivers);
+  free_locks(s);
+  yk__free(s);
+}
+
+void yk__session_ref(yk_session *s) {
+  atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+}
+
+void yk__session_unref(yk_session *s) {
+  if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) release(s);
+}
+
+yk_code yk_session_open(yk_graph *g, const yk_session_options *options, yk_session **out) {
+  if (g == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_session_open: NULL graph or output");
+  YK_TRY(yk_graph_status(g));
+  yk_session *s = yk__calloc(1, sizeof *s);
+  if (s == NULL) return YK_ENOMEM;
+  atomic_init(&s->refs, 1);
+  init_locks(s);
+  s->g = yk__graph_ref(g);
+  yk_code rc = yk__session_open_devices(s, options);
+  if (rc == YK_OK) rc = yk__vars_grow(s);
+  if (rc != YK_OK) { release(s); return rc; }
+  if (s->options.log_device_placement) yk__session_log_devices(s);
+  *out = s;
+  return YK_OK;
+}
+
+void yk_session_close(yk_session *s) {
+  if (s == NULL) return;
+  atomic_store(&s->closed, true);
+  yk__session_unref(s);
+}
+
+const yk_session_options *yk_session_options_of(const yk_session *s) {
+  return &s->options;
+}
+
+yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_var_slot *var) {
+  return (yk_plan_request){
+    .graph = s->g, .devices = s->devices, .var = var, .nfeed = b->nfeed, .feed = b->feed, .feed_desc = feed_desc,
+    .nfetch = b->nfetch, .fetch = b->fetch, .ntarget = b->ntarget, .target = b->target,
+    .soft_placement = s->options.allow_soft_placement, .strict = s->options.strict, .deterministic = s->options.deterministic };
+}
+
+/* ---- placement ------------------------------------------------------------------------------------------------------------------ */
+
+static yk_code placement(yk_session *s, char **out) {
+  const yk_graph *g = s->g;
+  yk_str text = { 0 };
+  uint16_t *dev = yk__alloc((g->nnode + 1u) * sizeof *dev);
+  if (dev == NULL) return YK_ENOMEM;
+  memset(dev, 0xFF, (g->nnode + 1u) * sizeof *dev);
+  yk_code rc = yk__place_graph(g, s->devices, s->options.allow_soft_placement, dev);
+  for (uint32_t i = 1; rc == YK_OK && i <= g->nnode; i++) {
+    const yk_node *n = yk__node(g, i);
+    if (n && dev[i] < s->devices->n) yk__str_add(&text, "%s: (%s): %s\n", n->name, n->op->label, s->devices->at[dev[i]].name);
+  }
+  yk__free(dev);
+  if (rc == YK_OK) return yk__str_take(&text, out);
+  yk__str_free(&text);
+  return rc;
+}
+
+yk_code yk_session_placement(yk_session *s, char **out) {
+  if (s == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_session_placement: NULL session or output");
+  yk__mutex_lock(&s->compile_lock);
+  yk_code rc = placement(s, out);
+  yk__mutex_unlock(&s->compile_lock);
+  return rc;
+}
+
+static yk_code start(yk_session *s) {
+  YK_TRY(yk_graph_status(s->g));
+  if (s->options.log_device_placement) {
+    char *text = NULL;
+    YK_TRY(placement(s, &text));
+    fputs(text, stdout);
+    fflush(stdout);
+    yk_free(text);
+  }
+  yk__graph_freeze(s->g);
+  return YK_OK;
+}
+
+yk_code yk__session_start(yk_session *s) {
+  if (atomic_load_explicit(&s->started, memory_order_acquire)) return YK_OK;
+  yk__mutex_lock(&s->compile_lock);
+  yk_code rc = atomic_load(&s->started) ? YK_OK : start(s);
+  if (rc == YK_OK) atomic_store_explicit(&s->started, true, memory_order_release);
+  yk__mutex_unlock(&s->compile_lock);
+  return rc;
+}

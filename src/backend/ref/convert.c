@@ -2,7 +2,7 @@
  * convert.c - widening to double and rounding back, and which inputs are written.
  *
  * Written for clarity, as everything in this driver. float and integers up to 2^53 pass through double unchanged;
- * a result is rounded once to f32 or f64, and through f32 to the 16-bit formats.
+ * a result is rounded once, also to the 16-bit formats, and NaN becomes 0 (false) where there is no NaN.
  */
 #include <math.h>
 #include <string.h>
@@ -36,6 +36,16 @@ void yk__ref_widen(uint8_t dtype, const void *src, double *dst, int64_t n) {
   }
 }
 
+/* A float from which rounding to 16 bits gives what rounding x itself would: where x lies between two floats, the one with
+ * an odd last bit, which no 16-bit format mistakes for a tie. */
+static float to_odd(double x) {
+  float f = (float)x;
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (isnan(x) || (double)f == x || (bits & 1)) return f;
+  return nextafterf(f, x > (double)f ? INFINITY : -INFINITY);
+}
+
 static double within(double x, double lo, double hi) { return isnan(x) ? 0.0 : x < lo ? lo : x > hi ? hi : x; }
 
 /* 2^63 is a double, 2^63-1 is not: what reaches it saturates. */
@@ -49,12 +59,12 @@ void yk__ref_round(uint8_t dtype, const double *src, void *dst, int64_t n) {
   switch (dtype) {
   case YK_F32:  EACH(((float *)dst)[i] = (float)src[i]);                                        break;
   case YK_F64:  EACH(((double *)dst)[i] = src[i]);                                              break;
-  case YK_F16:  EACH(((uint16_t *)dst)[i] = yk_f32_to_f16((float)src[i]));                      break;
-  case YK_BF16: EACH(((uint16_t *)dst)[i] = yk_f32_to_bf16((float)src[i]));                     break;
+  case YK_F16:  EACH(((uint16_t *)dst)[i] = yk_f32_to_f16(to_odd(src[i])));                      break;
+  case YK_BF16: EACH(((uint16_t *)dst)[i] = yk_f32_to_bf16(to_odd(src[i])));                     break;
   case YK_I32:  EACH(((int32_t *)dst)[i] = (int32_t)within(src[i], INT32_MIN, INT32_MAX));      break;
   case YK_I64:  EACH(((int64_t *)dst)[i] = to_i64(src[i]));                                     break;
   case YK_U8:   EACH(((uint8_t *)dst)[i] = (uint8_t)within(src[i], 0, UINT8_MAX));              break;
-  case YK_BOOL: EACH(((uint8_t *)dst)[i] = src[i] != 0);                                        break;
+  case YK_BOOL: EACH(((uint8_t *)dst)[i] = !isnan(src[i]) && src[i] != 0);                     break;
   default: break;
   }
 }

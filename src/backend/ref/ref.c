@@ -121,7 +121,10 @@ static yk_kernel *kernel_new(const yk_op *op, const yk_kernel_spec *spec, uint64
   k->ref = (yk_ref){ .in = (const double *const *)k->in, .out = k->out, .din = din, .dout = dout, .nin = spec->nin,
                      .nout = spec->nout, .attrs = spec->attrs, .host = host };
   size_t bytes = 0;
-  for (size_t i = 0; i < n; i++) k->offset[i] = take(&bytes, (din[i].dtype ? (size_t)yk__ref_count(&din[i]) : 0) * sizeof(double));
+  for (size_t i = 0; i < n; i++) {                   /* a value of no elements has an address too: NULL means "no data" */
+    int64_t count = din[i].dtype == YK_NONE ? 0 : yk__ref_count(&din[i]);
+    k->offset[i] = take(&bytes, (count ? (size_t)count : 1) * sizeof(double));
+  }
   *workspace = bytes;
   for (uint32_t i = 0; i < spec->nin; i++) k->written[i] = (uint8_t)yk__ref_is_written(op, spec, i);
   return k;

@@ -140,7 +140,8 @@ static yk_code sync_desc_bytes(yk_dev *dev, const yk_desc *d, uint64_t *out) {
   static const uint8_t element[YK_NDTYPES] = { [YK_F32] = 4, [YK_F64] = 8, [YK_F16] = 2, [YK_BF16] = 2,
                                                [YK_I32] = 4, [YK_I64] = 8, [YK_U8] = 1,  [YK_BOOL] = 1 };
   (void)dev;
-  if (d->layout != YK_LAYOUT_PLAIN) return HOST_FAIL(EUNSUPPORTED, "layout %u; this driver has the plain one only", (unsigned)d->layout);
+  if (d->layout != YK_LAYOUT_PLAIN)
+    return HOST_FAIL(EUNSUPPORTED, "layout %u; this driver has the plain one only", (unsigned)d->layout);
   uint64_t bytes = d->dtype < YK_NDTYPES ? element[d->dtype] : 0;
   for (uint32_t i = 0; i < d->rank; i++) {
     if (d->dim[i] < 0) return HOST_FAIL(EINVAL, "the size of a value whose dimension %u is unknown", (unsigned)i);

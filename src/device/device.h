@@ -27,7 +27,7 @@ typedef struct yk_device {
   const yk_driver *driver;
   uint32_t ordinal;                                  /* of the driver */
   yk_dev *dev;
-  _Atomic(yk_stream *) stream;                       /* the device's own in-order stream, opened on first use: yk__device_stream */
+  _Atomic(yk_stream *) stream;                       /* its own in-order stream, opened on first use: yk__device_stream */
   yk_dev_info info;
   yk_dev_config config;
   uint8_t is_virtual;

@@ -31,7 +31,8 @@ static yk_code describe(yk_device *d, const yk_device_request *r, uint16_t i) {
   YK_TRY(d->driver->info(0, &d->info));
   if (!is_host(d)) {
     if (i >= ordinals)
-      return YK_FAIL(ENOTFOUND, "%s: %u devices asked of driver '%s', it has %u", d->name, (unsigned)r->count, driver, (unsigned)ordinals);
+      return YK_FAIL(ENOTFOUND, "%s: %u devices asked of driver '%s', it has %u", d->name, (unsigned)r->count, driver,
+                     (unsigned)ordinals);
     YK_TRY(d->driver->info(i, &d->info));
     d->ordinal = i;
   }

@@ -63,7 +63,8 @@ const yk_driver *yk__driver_find(const char *name) {
 
 static yk_code check_entry(const yk_driver *d, const char *entry, size_t end, int is_set) {
   if (d->size < end)
-    return YK_FAIL(EINVAL, "driver '%.64s': its table of %u bytes ends before the required entry '%s'", d->name, (unsigned)d->size, entry);
+    return YK_FAIL(EINVAL, "driver '%.64s': its table of %u bytes ends before the required entry '%s'", d->name,
+                   (unsigned)d->size, entry);
   if (!is_set) return YK_FAIL(EINVAL, "driver '%.64s': the required entry '%s' is not set", d->name, entry);
   return YK_OK;
 }
@@ -71,14 +72,13 @@ static yk_code check_entry(const yk_driver *d, const char *entry, size_t end, in
 yk_code yk__driver_check(const yk_driver *d) {
   if (!d) return YK_FAIL(EINVAL, "a driver without a table");
   if (d->size < offsetof(yk_driver, count))
-    return YK_FAIL(EINVAL, "a driver table of %u bytes, at least %zu are expected", (unsigned)d->size, offsetof(yk_driver, count));
+    return YK_FAIL(EINVAL, "a driver table of only %u bytes", (unsigned)d->size);
   if (d->major != YK_DEVICE_MAJOR)
     return YK_FAIL(EUNSUPPORTED, "driver '%.64s' is of interface %u.%u, this library knows %d.x", d->name ? d->name : "?",
                    (unsigned)d->major, (unsigned)d->minor, YK_DEVICE_MAJOR);
   if (!d->name || !d->name[0]) return YK_FAIL(EINVAL, "a driver without a name");
   if (!d->version) return YK_FAIL(EINVAL, "driver '%.64s' has no version", d->name);
-#define CHECK(f) \
-  YK_TRY(check_entry(d, #f, offsetof(yk_driver, f) + sizeof d->f, d->size >= offsetof(yk_driver, f) + sizeof d->f && d->f != NULL));
+#define CHECK(f) YK_TRY(check_entry(d, #f, offsetof(yk_driver, f) + sizeof d->f, YK_HAS(d, f)));
   YK_DRIVER_REQUIRED(CHECK)
 #undef CHECK
   return YK_OK;

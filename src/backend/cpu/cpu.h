@@ -32,8 +32,8 @@ struct yk_dev {
  */
 struct yk_kernel {
   /* Do the work. arg: every input in port order, then every output: addresses, NULL where there is no data (shape-only
-   * port, absent optional input, output of dtype YK_NONE). A value of zero elements has an address, of nothing. An output may be the address of an
-   * input only if `inplace` allowed it. workspace: at least the bytes asked for, 64-byte aligned; NULL if 0 were asked.
+   * port, absent optional input, output of dtype YK_NONE). A value of zero elements has an address, of nothing. An output
+   * may be the address of an input only if `inplace` allowed it. workspace: at least the bytes asked for, 64-byte aligned; NULL if 0 were asked.
    * Parallel loops go through yk__cpu_host->parallel_for; never allocates. Failures: YK_CPU_FAIL. */
   yk_code (*run)(const yk_kernel *k, void *const *arg, void *workspace);
   void (*destroy)(yk_kernel *k);                     /* gives back what `state` points to; NULL if nothing */

@@ -49,7 +49,8 @@ yk_code yk__cpu_want_plain(yk_cpu_prepare *p) {
   for (uint32_t i = 0; i < k->nin; i++) {
     if (k->in[i].layout == YK_LAYOUT_PLAIN) continue;
     if (p->spec->flags & YK_SPEC_FIXED)
-      return YK_CPU_REFUSE("input %u is in private layout %u, and only the plain one will do", (unsigned)i, (unsigned)k->in[i].layout);
+      return YK_CPU_REFUSE("input %u is in private layout %u, and only the plain one will do", (unsigned)i,
+                           (unsigned)k->in[i].layout);
     k->in[i].layout = YK_LAYOUT_PLAIN;
   }
   for (uint32_t i = 0; i < k->nout; i++) k->out[i].layout = YK_LAYOUT_PLAIN;
@@ -58,7 +59,8 @@ yk_code yk__cpu_want_plain(yk_cpu_prepare *p) {
 
 static yk_code kernel_new(yk_dev *dev, const yk_kernel_spec *spec, yk_kernel **out) {
   uint32_t n = (uint32_t)spec->nin + spec->nout;
-  if (n > MAX_ARGS) return YK_CPU_FAIL(EUNSUPPORTED, "%s: %u arguments, at most %d are possible", spec->op, (unsigned)n, MAX_ARGS);
+  if (n > MAX_ARGS)
+    return YK_CPU_FAIL(EUNSUPPORTED, "%s: %u arguments, at most %d are possible", spec->op, (unsigned)n, MAX_ARGS);
   size_t descs = (sizeof(yk_kernel) + 63) & ~(size_t)63, args = descs + n * sizeof(yk_desc);
   size_t bytes = args + n * sizeof(void *);
   yk_kernel *k = yk__cpu_host->alloc(bytes, 64);

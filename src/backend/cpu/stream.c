@@ -181,7 +181,8 @@ static yk_code launch_inline(yk_kernel *k, yk_stream *s, const yk_mem *arg, uint
 
 yk_code yk__cpu_kernel_launch(yk_kernel *k, yk_stream *s, const yk_mem *arg, uint32_t nargs, yk_mem workspace) {
   if (nargs != k->nin + k->nout)
-    return YK_CPU_FAIL(EINVAL, "%s launched with %u arguments, it has %u", k->impl, (unsigned)nargs, (unsigned)(k->nin + k->nout));
+    return YK_CPU_FAIL(EINVAL, "%s launched with %u arguments, it has %u", k->impl, (unsigned)nargs,
+                       (unsigned)(k->nin + k->nout));
   if (s->is_inline) return launch_inline(k, s, arg, nargs, workspace);
   yk_entry *e = reserve(s, LAUNCH, nargs * sizeof(void *));
   e->a = k;

@@ -25,7 +25,8 @@ static void sync_fill(void *dst, uint8_t byte, size_t bytes) {
 static yk_code sync_run(yk_kernel *k, const yk_mem *arg, uint32_t nargs, yk_mem workspace) {
   (void)arg;
   (void)workspace;
-  if (nargs != k->nargs) return HOST_FAIL(EINVAL, "a kernel of %u arguments launched with %u", (unsigned)k->nargs, (unsigned)nargs);
+  if (nargs != k->nargs)
+    return HOST_FAIL(EINVAL, "a kernel of %u arguments launched with %u", (unsigned)k->nargs, (unsigned)nargs);
   return YK_OK;
 }
 

@@ -36,7 +36,8 @@ static yk_code run_source(yk_kernel *k, const yk_mem *arg) {
 
 static yk_code sync_run(yk_kernel *k, const yk_mem *arg, uint32_t nargs, yk_mem workspace) {
   uint32_t nin = k->ref.nin, nout = k->ref.nout;
-  if (nargs != nin + nout) return HOST_FAIL(EINVAL, "%s launched with %u arguments, it has %u", k->op->name, (unsigned)nargs, (unsigned)(nin + nout));
+  if (nargs != nin + nout)
+    return HOST_FAIL(EINVAL, "%s launched with %u arguments, it has %u", k->op->name, (unsigned)nargs, (unsigned)(nin + nout));
   if (k->source) return run_source(k, arg);
   char *work = sync_address(workspace);
   for (uint32_t i = 0; i < nin; i++) {
@@ -55,7 +56,8 @@ static yk_code sync_run(yk_kernel *k, const yk_mem *arg, uint32_t nargs, yk_mem 
     if (k->out[i]) yk__ref_round(k->ref.dout[i].dtype, k->out[i], sync_address(arg[nin + i]), yk__ref_count(&k->ref.dout[i]));
   /* Variables last: an output may be a view of one, and the variable's own value is the one that counts. */
   for (uint32_t i = 0; i < nin; i++)
-    if (k->written[i] && k->in[i]) yk__ref_round(k->ref.din[i].dtype, k->in[i], sync_address(arg[i]), yk__ref_count(&k->ref.din[i]));
+    if (k->written[i] && k->in[i])
+      yk__ref_round(k->ref.din[i].dtype, k->in[i], sync_address(arg[i]), yk__ref_count(&k->ref.din[i]));
   return YK_OK;
 }
 

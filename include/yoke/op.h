@@ -74,7 +74,7 @@ typedef struct yk_grad {      /* handed to grad() and lower() */
   yk_graph       *g;
   const char     *where;      /* "file.c:12": the user's line of the forward op; pass it on to builders */
   const yk_value *in, *out;   /* of the forward node */
-  const yk_value *dout;       /* one per output; {0} where nothing flows back */
+  const yk_value *dout;       /* one per output; {0} = zero: nothing flows back here. grad() is only called if some are not {0} */
   yk_value       *din;        /* one per input; leave {0} for "no gradient" */
   uint16_t        nin, nout;
   const void     *attrs;

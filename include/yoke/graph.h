@@ -105,7 +105,10 @@ void yk_control_pop_at(const char *where, yk_graph *g);
 #define yk_control_push(...) yk_control_push_at(YK_HERE, __VA_ARGS__)
 #define yk_control_pop(g)    yk_control_pop_at(YK_HERE, g)
 
-#define YK__BLOCK(push, pop) for (int yk__once = ((push), 1); yk__once; yk__once = ((pop), 0))
+/* Runs its body once; each block counts with a variable of its own, so that nested ones do not shadow each other. */
+#define YK__BLOCK(push, pop)          YK__BLOCK2(push, pop, __COUNTER__)
+#define YK__BLOCK2(push, pop, n)      YK__BLOCK3(push, pop, n)
+#define YK__BLOCK3(push, pop, n)      for (int yk__once_##n = ((push), 1); yk__once_##n; yk__once_##n = ((pop), 0))
 #define YK_NAME_SCOPE(g, name)  YK__BLOCK(yk_name_scope_push(g, name), yk_name_scope_pop(g))
 #define YK_DEVICE(g, spec)      YK__BLOCK(yk_device_push(g, spec), yk_device_pop(g))
 #define YK_COLOCATE(g, v)       YK__BLOCK(yk_colocate_push(g, v), yk_colocate_pop(g))

@@ -67,7 +67,8 @@ yk_value yk__scalar_like(const char *where, yk_graph *g, yk_value like, double x
 /* x, spread to the shape of `like` unless it is known to have it already: for gradient ops that do not broadcast. */
 yk_value yk__spread(yk_grad *c, yk_value x, yk_value like);
 /* A node from an array of inputs. nout 0 = as many as the op has ports. */
-yk_value yk__build_n(const char *where, yk_graph *g, const yk_op *op, const void *attrs, size_t nin, const yk_value *in, size_t nout);
+yk_value yk__build_n(const char *where, yk_graph *g, const yk_op *op, const void *attrs, size_t nin, const yk_value *in,
+                     size_t nout);
 
 /* ---- activations by number (fused ops): see activation.c -------------------------------------------------------- */
 
@@ -117,7 +118,7 @@ yk_code yk__ref_binary(const yk_ref *c, double (*f)(double a, double b)) YK_CHEC
 yk_code yk__ref_copy(const yk_ref *c) YK_CHECKED;            /* out[0] has the elements of in[0] in the same order */
 void    yk__ref_zero(const yk_ref *c, uint16_t out);
 
-/* ---- cases: shapes every element-wise op must meet -------------------------------------------------------------------------- */
+/* ---- cases: shapes every element-wise op must meet ------------------------------------------------------- */
 
 #define YK__CASES_1(attrs, lo, hi)                                                              \
   { "T[]", attrs, lo, hi, 0 }, { "T[7]", attrs, lo, hi, 0 }, { "T[33]", attrs, lo, hi, 0 },     \

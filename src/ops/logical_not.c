@@ -15,4 +15,6 @@ const yk_op yk__op_logical_not = {
   .in = yk__bool1, .out = yk__out1, .infer = yk__infer_same, .ref = ref, .cases = cases,
 };
 
-yk_value yk_logical_not_at(const char *where, yk_graph *g, yk_value x) { return yk__build(where, g, &yk__op_logical_not, NULL, 1, x); }
+yk_value yk_logical_not_at(const char *where, yk_graph *g, yk_value x) {
+  return yk__build(where, g, &yk__op_logical_not, NULL, 1, x);
+}

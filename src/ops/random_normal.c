@@ -18,7 +18,8 @@ static const yk_random_attrs plain = { .dtype = YK_F32, .rank = 1, .dim = { 33 }
                              wide = { .dtype = YK_F64, .rank = 2, .dim = { 7, 5 }, .a = -3, .b = 5, .seed = 2 },
                              half = { .dtype = YK_F16, .rank = 2, .dim = { 4, 7 }, .a = 1, .b = 2, .seed = 3 },
                              brain = { .dtype = YK_BF16, .rank = 1, .dim = { 33 }, .seed = 4 },
-                             one = { .dtype = YK_F32, .seed = 8 }, empty = { .dtype = YK_F32, .rank = 2, .dim = { 3, 0 }, .seed = 9 };
+                             one = { .dtype = YK_F32, .seed = 8 },
+                             empty = { .dtype = YK_F32, .rank = 2, .dim = { 3, 0 }, .seed = 9 };
 static const yk_case cases[] = {
   { "i64[]", &plain, 0, 9, 0 }, { "i64[]", &wide, 0, 9, 0 }, { "i64[]", &half, 0, 9, 0 }, { "i64[]", &brain, 0, 9, 0 },
   { "i64[]", &one, 0, 9, 0 }, { "i64[]", &empty, 0, 9, 0 }, { 0 }

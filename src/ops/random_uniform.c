@@ -35,7 +35,8 @@ static const yk_random_attrs plain = { .dtype = YK_F32, .rank = 1, .dim = { 33 }
                              dice = { .dtype = YK_I32, .rank = 1, .dim = { 33 }, .a = 1, .b = 7, .seed = 5 },
                              longs = { .dtype = YK_I64, .rank = 1, .dim = { 7 }, .a = -100, .b = 100, .seed = 6 },
                              bytes = { .dtype = YK_U8, .rank = 1, .dim = { 33 }, .b = 256, .seed = 7 },
-                             one = { .dtype = YK_F32, .seed = 8 }, empty = { .dtype = YK_F32, .rank = 2, .dim = { 3, 0 }, .seed = 9 };
+                             one = { .dtype = YK_F32, .seed = 8 },
+                             empty = { .dtype = YK_F32, .rank = 2, .dim = { 3, 0 }, .seed = 9 };
 static const yk_case cases[] = {
   { "i64[]", &plain, 0, 9, 0 }, { "i64[]", &wide, 0, 9, 0 }, { "i64[]", &half, 0, 9, 0 }, { "i64[]", &brain, 0, 9, 0 },
   { "i64[]", &dice, 0, 9, 0 }, { "i64[]", &longs, 0, 9, 0 }, { "i64[]", &bytes, 0, 9, 0 }, { "i64[]", &one, 0, 9, 0 },

@@ -20,7 +20,9 @@ const yk_op yk__op_reciprocal = {
   .in = yk__float1, .out = yk__out1, .infer = yk__infer_same, .grad = grad, .ref = ref, .cases = cases,
 };
 
-yk_value yk_reciprocal_at(const char *where, yk_graph *g, yk_value x) { return yk__build(where, g, &yk__op_reciprocal, NULL, 1, x); }
+yk_value yk_reciprocal_at(const char *where, yk_graph *g, yk_value x) {
+  return yk__build(where, g, &yk__op_reciprocal, NULL, 1, x);
+}
 
 /* ---- reciprocal_grad ----------------------------------------------------------------------------------- */
 

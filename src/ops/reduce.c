@@ -4,7 +4,8 @@
 #include "reduce.h"
 
 const yk_attr yk__reduce_attrs[] = {
-  YK__INT(yk_reduce_attrs, naxes, 0, 0, YK_MAX_RANK), YK__INTS(yk_reduce_attrs, axis, YK_MAX_RANK, 0, -YK_MAX_RANK, YK_MAX_RANK - 1),
+  YK__INT(yk_reduce_attrs, naxes, 0, 0, YK_MAX_RANK),
+  YK__INTS(yk_reduce_attrs, axis, YK_MAX_RANK, 0, -YK_MAX_RANK, YK_MAX_RANK - 1),
   YK__FLAG(yk_reduce_attrs, keepdims), YK__FLAG(yk_reduce_attrs, mean), { 0 }
 };
 

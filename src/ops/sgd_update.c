@@ -19,7 +19,8 @@ static yk_code ref(const yk_ref *c) {
 }
 
 static const yk_port in[] = {
-  { "w", YK_FLOATS, YK_PORT_VARIADIC | YK_PORT_WRITE, 0 }, { "g", YK_FLOATS, YK_PORT_VARIADIC, 1 }, { "lr", YK_FLOATS, 0, 1 }, { 0 }
+  { "w", YK_FLOATS, YK_PORT_VARIADIC | YK_PORT_WRITE, 0 }, { "g", YK_FLOATS, YK_PORT_VARIADIC, 1 },
+  { "lr", YK_FLOATS, 0, 1 }, { 0 }
 };
 static const yk_update_attrs three = { .n = 3 };
 static const yk_case cases[] = {

@@ -5,7 +5,9 @@
 #include <yoke/math.h>
 #include "common.h"
 
-static const yk_port in[] = { { "cond", YK_T(YK_BOOL), YK_PORT_NODIFF, 0 }, { "a", YK_ANYTYPE, 0, 0 }, { "b", YK_ANYTYPE, 0, 2 }, { 0 } };
+static const yk_port in[] = {
+  { "cond", YK_T(YK_BOOL), YK_PORT_NODIFF, 0 }, { "a", YK_ANYTYPE, 0, 0 }, { "b", YK_ANYTYPE, 0, 2 }, { 0 }
+};
 
 static double eval(const double *v, const void *attrs) {
   (void)attrs;

@@ -1,0 +1,92 @@
+/*
+ * cifar10.c - reads CIFAR-10 in its original binary form.
+ *
+ * A record is a label byte and three planes of 32x32; pictures are kept as
+ * [H, W, C]. Every file's size and every label is checked before anything is used.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "data/dataset.h"
+
+enum { SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE, CLASSES = 10, FILES = 5, PATH_BYTES = 4096, MAX_RECORDS = 1000000 };
+
+static const char *const class_names[CLASSES] = { "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck" };
+
+typedef struct yk_cifar_file { FILE *f; char path[PATH_BYTES]; int64_t records; } yk_cifar_file;
+
+static yk_code count_records(yk_cifar_file *c) {
+  long bytes;
+  if (fseek(c->f, 0, SEEK_END) != 0 || (bytes = ftell(c->f)) < 0 || fseek(c->f, 0, SEEK_SET) != 0)
+    return YK_FAIL(EIO, "cannot tell the size of '%s': %s", c->path, strerror(errno));
+  if (bytes == 0) return YK_FAIL(ECORRUPT, "'%s' is empty; a CIFAR-10 file holds records of %d bytes", c->path, RECORD);
+  if (bytes % RECORD != 0)
+    return YK_FAIL(ECORRUPT, "'%s' has %ld bytes, not a multiple of %d: %ld whole records and %ld bytes more; the file is cut off or is not CIFAR-10",
+                   c->path, bytes, RECORD, bytes / RECORD, bytes % RECORD);
+  if (bytes / RECORD > MAX_RECORDS)
+    return YK_FAIL(ECORRUPT, "'%s' has %ld records; a CIFAR-10 file has 10000, and more than %d are refused", c->path, bytes / RECORD, MAX_RECORDS);
+  c->records = bytes / RECORD;
+  return YK_OK;
+}
+
+static yk_code read_records(const yk_cifar_file *c, uint8_t *image, uint8_t *label) {
+  uint8_t record[RECORD];
+  for (int64_t i = 0; i < c->records; i++) {
+    if (fread(record, 1, RECORD, c->f) != RECORD)
+      return YK_FAIL(EIO, "reading record %" PRId64 " of '%s' failed: %s", i, c->path, ferror(c->f) ? strerror(errno) : "the file became shorter");
+    if (record[0] >= CLASSES)
+      return YK_FAIL(ECORRUPT, "'%s': label %u of record %" PRId64 " (offset %" PRId64 ") is not 0 to 9", c->path, record[0], i, i * RECORD);
+    label[i] = record[0];
+    for (int p = 0; p < PLANE; p++)
+      for (int k = 0; k < 3; k++) image[i * 3 * PLANE + 3 * p + k] = record[1 + k * PLANE + p];
+  }
+  return YK_OK;
+}
+
+/* Open the files of a split that exist; those opened are counted even when one fails. */
+static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *file, int *nfiles) {
+  int wanted = split == YK_TRAIN ? FILES : 1;
+  for (int i = 0; i < wanted; i++) {
+    yk_cifar_file *c = &file[*nfiles];
+    int len = split == YK_TRAIN ? snprintf(c->path, PATH_BYTES, "%s/data_batch_%d.bin", folder, i + 1) : snprintf(c->path, PATH_BYTES, "%s/test_batch.bin", folder);
+    if (len >= PATH_BYTES) return YK_FAIL(EINVAL, "the path of the data folder is longer than %d bytes", PATH_BYTES - 32);
+    c->f = fopen(c->path, "rb");
+    if (c->f == NULL && errno != ENOENT) return YK_FAIL(EIO, "cannot open '%s': %s", c->path, strerror(errno));
+    if (c->f != NULL) (*nfiles)++;
+  }
+  if (*nfiles > 0) return YK_OK;
+  return YK_FAIL(ENOTFOUND, "no %s in '%s'; expected a folder in CIFAR-10's binary form",
+                 split == YK_TRAIN ? "data_batch_1.bin to data_batch_5.bin" : "test_batch.bin", folder);
+}
+
+static yk_code read_files(yk_cifar_file *file, int nfiles, yk_dataset **out) {
+  int64_t total = 0, at = 0;
+  yk_dataset *d;
+  yk_code rc = YK_OK;
+  for (int i = 0; i < nfiles; i++) {
+    YK_TRY(count_records(&file[i]));
+    total += file[i].records;
+  }
+  YK_TRY(yk__dataset_new("cifar10", total, SIDE, SIDE, 3, CLASSES, &d));
+  d->class_name = class_names;
+  for (int i = 0; i < nfiles && rc == YK_OK; i++) {
+    rc = read_records(&file[i], d->image + at * 3 * PLANE, d->label + at);
+    at += file[i].records;
+  }
+  if (rc == YK_OK) *out = d;
+  else yk_dataset_free(d);
+  return rc;
+}
+
+yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) {
+  yk_cifar_file file[FILES];
+  int nfiles = 0;
+  yk_code rc;
+  if (path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_dataset_cifar10 needs a folder and a place for the result");
+  rc = open_files(path, split, file, &nfiles);
+  if (rc == YK_OK) rc = read_files(file, nfiles, out);
+  for (int i = 0; i < nfiles; i++) fclose(file[i].f);
+  return rc;
+}

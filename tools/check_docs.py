@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Every public declaration has a comment: above it, on its line, or above the block of lines it stands in.
+
+A block is a run of lines without a blank one. Looked at are functions, struct and enum types and function types of
+include/yoke; macros too, unless they only wrap the function of the same name.
+"""
+import pathlib
+import re
+import sys
+
+DECLARES = re.compile(r"^(?!\s)(?:typedef\b.*|enum\b.*\{.*|struct\s+\w+\s*\{.*|(?:const\s+)?[\w]+[\s*]+(?:const\s*\*?\s*)*\**(yk_\w+)\s*\(.*)")
+MACRO = re.compile(r"^#define\s+(YK_\w+|yk_\w+)(\(.*?\))?\s*(.*)")
+FORWARD = re.compile(r"^typedef struct (\w+) \1;")
+
+
+def blocks(lines):
+    """(first line number, lines) of each run without a blank line outside braces."""
+    run, first, depth = [], 1, 0
+    for n, line in enumerate(lines, 1):
+        if not line.strip() and depth == 0:
+            if run:
+                yield first, run
+            run = []
+            continue
+        if not run:
+            first = n
+        run.append(line)
+        code = re.sub(r"/\*.*?\*/|\"[^\"]*\"", "", line)
+        if not line.startswith("#") and 'extern "C"' not in line and line != "}":
+            depth = max(0, depth + code.count("{") - code.count("}"))
+    if run:
+        yield first, run
+
+
+def name_of(line):
+    m = MACRO.match(line)
+    if m:
+        guard = not m[2] and not m[3]
+        wraps = f"{m[1]}_at(" in line
+        return None if guard or wraps or m[1].startswith("YK__") else m[1]
+    m = DECLARES.match(line)
+    if not m or FORWARD.match(line):
+        return None
+    return m[1] or line.split("{")[0].strip()
+
+
+def main():
+    bad = total = 0
+    for header in sorted(pathlib.Path("include/yoke").glob("*.h")):
+        lines = header.read_text().splitlines()
+        previous_is_comment = False
+        for first, block in blocks(lines):
+            commented = previous_is_comment
+            for k, line in enumerate(block):
+                if "/*" in line or line.lstrip().startswith("*"):
+                    commented = True
+                name = name_of(line)
+                if not name:
+                    continue
+                total += 1
+                if not commented:
+                    print(f"{header}:{first + k}: {name} has no comment")
+                    bad += 1
+            previous_is_comment = block[-1].rstrip().endswith("*/") and not any(map(name_of, block))
+    print(f"docs: {total} public declarations, {bad} without a comment")
+    return bad > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Every public declaration has a comment: above it, on its line, or above the block of lines it stands in.
 
-A block is a run of lines without a blank one. Looked at are functions, struct and enum types and function types of
-include/yoke; macros too, unless they only wrap the function of the same name.
+A block is a run of lines without a blank one. A comment on the members of a struct or an enum will do as well. Looked at
+are functions, struct and enum types and function types of include/yoke; macros too, unless they only wrap the function of
+the same name.
 """
 import pathlib
 import re
@@ -44,6 +45,18 @@ def name_of(line):
     return m[1] or line.split("{")[0].strip()
 
 
+def body_comment(block, k):
+    """Is there a comment between the braces, or on the continued lines, that begin in line k of a block?"""
+    depth = 0
+    for line in block[k:]:
+        if "/*" in line:
+            return True
+        depth += line.count("{") - line.count("}")
+        if depth <= 0 and not line.endswith("\\") and (";" in line or not line.rstrip().endswith(",")):
+            return False
+    return False
+
+
 def main():
     bad = total = 0
     for header in sorted(pathlib.Path("include/yoke").glob("*.h")):
@@ -58,7 +71,7 @@ def main():
                 if not name:
                     continue
                 total += 1
-                if not commented:
+                if not commented and not body_comment(block, k):
                     print(f"{header}:{first + k}: {name} has no comment")
                     bad += 1
             previous_is_comment = block[-1].rstrip().endswith("*/") and not any(map(name_of, block))

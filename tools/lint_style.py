@@ -7,12 +7,13 @@ import pathlib
 import re
 import sys
 
-MAX_COLUMNS = 130
+AIM_COLUMNS, MAX_COLUMNS = 130, 150
 BANNED = "sprintf vsprintf strcpy strcat gets atoi atol atof strtok rand srand alloca".split()
 HEAP = "malloc calloc realloc free posix_memalign aligned_alloc strdup strndup".split()
 EXEMPT = {  # (file, rule): count
-    ("src/base/alloc.c", "heap"): 4,
-    ("src/base/param.c", "getenv"): 5,
+    ("include/yoke/op_attrs.h", "columns"): 7,  # one operation a line
+    ("src/base/alloc.c", "heap"): 5,
+    ("src/base/param.c", "getenv"): 4,
 }
 
 
@@ -61,7 +62,7 @@ def check_file(path):
         yield "comment", 1, why
     for n, line in enumerate(text.splitlines(), 1):
         if len(line) > MAX_COLUMNS and path.suffix != ".def":
-            yield "columns", n, f"{len(line)} columns, at most {MAX_COLUMNS}"
+            yield "columns", n, f"{len(line)} columns, aim for {AIM_COLUMNS}, never more than {MAX_COLUMNS}"
         if "\t" in line:
             yield "tab", n, "a tab"
         if line != line.rstrip():
@@ -106,7 +107,8 @@ def main():
         if seen.get(key, 0) < count:
             print(f"tools/lint_style.py: {key[0]} uses {seen.get(key, 0)} of its {count} exemptions from \"{key[1]}\"")
             bad += 1
-    print(f"style: {len(files)} files, {bad} errors")
+    wide = sum(len(line) > AIM_COLUMNS for f in files if f.suffix != ".def" for line in f.read_text(errors="replace").splitlines())
+    print(f"style: {len(files)} files, {bad} errors; {wide} lines are wider than {AIM_COLUMNS} columns")
     return bad > 0
 
 

@@ -41,7 +41,7 @@ enum { YK_LAYOUT_PLAIN = 0, YK_LAYOUT_ANY = 0xFFFF };
   ((table)->size >= offsetof(yk_driver, field) + sizeof((table)->field) &&   \
    (table)->field != NULL)
 
-enum { YK_UID_BYTES = 128 };
+enum { YK_UID_BYTES = 128 };      /* of a communicator's identity, see yk_coll */
 
 typedef struct yk_mem {            /* a piece of an allocation */
   void  *base;                     /* driver handle; core never does arithmetic on it */

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/* The codes, each with a sentence about it: X(name, text). Never renumbered; new ones come at the end. */
 #define YK_CODES(X)                                                    \
   X(OK,           "success")                                           \
   X(EINVAL,       "the caller broke the contract")                     \
@@ -26,6 +27,7 @@ extern "C" {
   X(ECANCELLED,   "stopped on request")                                \
   X(EINTERNAL,    "a bug in this library")
 
+/* YK_OK, YK_EINVAL, ... */
 typedef enum yk_code {
 #define YK__CODE(name, text) YK_##name,
   YK_CODES(YK__CODE)
@@ -33,6 +35,7 @@ typedef enum yk_code {
   YK_NCODES
 } yk_code;
 
+/* Marks a result that must not be ignored, and a function that takes a printf format. */
 #if defined(__GNUC__)
 #define YK_CHECKED  __attribute__((warn_unused_result))
 #define YK_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-enum { YK_MAX_RANK = 8 };
+enum { YK_MAX_RANK = 8 };         /* dimensions a tensor has at most */
 
 /* YK_NONE marks a value that carries no data: the handle of an operation such as an update or a group. */
 typedef enum yk_dtype {
@@ -30,6 +30,7 @@ typedef struct yk_desc {           /* what a tensor looks like, not where it is 
   int64_t  dim[YK_MAX_RANK];       /* -1 = not known yet (only while building a graph); unused ones are 0 */
 } yk_desc;
 
+/* Dimensions without a dtype; made by the macros below. */
 typedef struct yk_shape { uint32_t rank; int64_t dim[YK_MAX_RANK]; } yk_shape;
 
 /* YK_SHAPE(128, 24, 24, 3); -1 is an unknown dimension. YK_SCALAR is rank 0. More than 8 dims do not compile. */

@@ -131,7 +131,8 @@ int yk__parse_bytes(const char *s, uint64_t *out) {
   double part = 0, scale = 0.1, unit, total;
   int digits = 0;
   for (; *s >= '0' && *s <= '9'; s++, digits++) {
-    if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) || __builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole)) return 0;
+    if (__builtin_mul_overflow(whole, (uint64_t)10, &whole)) return 0;
+    if (__builtin_add_overflow(whole, (uint64_t)(*s - '0'), &whole)) return 0;
   }
   if (*s == '.') {
     for (s++; *s >= '0' && *s <= '9'; s++, digits++, scale /= 10) part += scale * (*s - '0');

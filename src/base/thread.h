@@ -14,7 +14,7 @@
 
 /* Cores this process may use, at least 1: affinity mask, cgroup quota and the setting "cores" respected. */
 int yk__ncores(void);
-/* Cores that the cgroups named in the file `membership` (/proc/self/cgroup) allow, looked up under the folder `mount`; 0 = no limit. */
+/* Cores that the cgroups named in the file `membership` (/proc/self/cgroup) allow, looked up under `mount`; 0 = no limit. */
 int yk__cgroup_cores(const char *membership, const char *mount);
 
 /* Pin the calling thread to `n` cores starting with the first-th of those the process may use. 0 = not possible (harmless). */

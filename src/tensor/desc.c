@@ -93,8 +93,8 @@ yk_code yk__shape_broadcast(const yk_desc *a, const yk_desc *b, yk_desc *out) {
     int64_t x = i <= a->rank ? a->dim[a->rank - i] : 1, y = i <= b->rank ? b->dim[b->rank - i] : 1;
     if (!broadcast_dim(x, y, &r.dim[r.rank - i])) {
       char ta[YK__DESC_TEXT], tb[YK__DESC_TEXT];
-      return YK_FAIL(EINVAL, "shapes %s and %s do not broadcast: counted from the end, dimension %d is %lld and %lld; expected equal or 1",
-                     yk__desc_text(a, ta, sizeof ta), yk__desc_text(b, tb, sizeof tb), i, (long long)x, (long long)y);
+      return YK_FAIL(EINVAL, "shapes %s and %s do not broadcast: %lld against %lld, dimension %d from the end; expected equal or 1",
+                     yk__desc_text(a, ta, sizeof ta), yk__desc_text(b, tb, sizeof tb), (long long)x, (long long)y, i);
     }
   }
   *out = r;
@@ -110,7 +110,8 @@ yk_code yk__shape_merge(const yk_desc *a, const yk_desc *b, yk_desc *out) {
   }
   if (!fits) {
     char ta[YK__DESC_TEXT], tb[YK__DESC_TEXT];
-    return YK_FAIL(EINVAL, "%s and %s cannot be the same value", yk__desc_text(a, ta, sizeof ta), yk__desc_text(b, tb, sizeof tb));
+    return YK_FAIL(EINVAL, "%s and %s cannot be the same value", yk__desc_text(a, ta, sizeof ta),
+                   yk__desc_text(b, tb, sizeof tb));
   }
   *out = r;
   return YK_OK;

@@ -30,7 +30,8 @@ static void release_own(void *data, void *arg) {
 }
 
 /* A header for `data`, with one owner. */
-static yk_code make(yk_dtype dtype, yk_shape shape, void *data, void (*release)(void *data, void *arg), void *arg, yk_tensor **out) {
+static yk_code make(yk_dtype dtype, yk_shape shape, void *data, void (*release)(void *data, void *arg), void *arg,
+                    yk_tensor **out) {
   yk_tensor *t = yk__alloc(sizeof *t);
   if (!t) return YK_ENOMEM;
   atomic_init(&t->refs, 1);

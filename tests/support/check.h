@@ -28,15 +28,21 @@
 #define CHECK_CODE(call, code, text)                                                                \
   do {                                                                                              \
     yk_code rc_ = (call);                                                                           \
-    if (rc_ != (code)) fail_msg("%s: got %s (%s), expected %s", #call, yk_code_name(rc_), yk_error_message(), yk_code_name(code)); \
-    if (!strstr(yk_error_message(), (text))) fail_msg("%s: message \"%s\" lacks \"%s\"", #call, yk_error_message(), (text));       \
+    if (rc_ != (code)) {                                                                            \
+      fail_msg("%s: got %s (%s), expected %s", #call, yk_code_name(rc_), yk_error_message(), yk_code_name(code)); \
+    }                                                                                               \
+    if (!strstr(yk_error_message(), (text))) {                                                      \
+      fail_msg("%s: message \"%s\" lacks \"%s\"", #call, yk_error_message(), (text));               \
+    }                                                                                               \
     yk_error_clear();                                                                               \
   } while (0)
 
 #define CHECK_NEAR(got, want, tolerance)                                                            \
   do {                                                                                              \
     double got_ = (got), want_ = (want);                                                            \
-    if (!(fabs(got_ - want_) <= (tolerance))) fail_msg("%s: got %.17g, expected %.17g", #got, got_, want_);                        \
+    if (!(fabs(got_ - want_) <= (tolerance))) {                                                     \
+      fail_msg("%s: got %.17g, expected %.17g", #got, got_, want_);                                 \
+    }                                                                                               \
   } while (0)
 
 #define CHECK_INT(got, want)                                                                        \

@@ -169,7 +169,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_counts), cmocka_unit_test(test_sizes_do_not_wrap), cmocka_unit_test(test_strings),
     cmocka_unit_test(test_fail_at_is_once_and_per_thread), cmocka_unit_test(test_bump),
-    cmocka_unit_test(test_bump_refuses_what_cannot_be), cmocka_unit_test(test_push), cmocka_unit_test(test_every_allocation_can_fail),
+    cmocka_unit_test(test_bump_refuses_what_cannot_be), cmocka_unit_test(test_push),
+    cmocka_unit_test(test_every_allocation_can_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

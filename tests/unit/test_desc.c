@@ -9,7 +9,8 @@ static yk_desc f32(yk_shape s) { return yk__desc(YK_F32, s); }
 
 static void test_text(void **state) {
   char buf[YK__DESC_TEXT], tiny[6];
-  yk_desc a = yk__desc(YK_F32, YK_SHAPE(128, 24, 24, 3)), b = yk__desc(YK_BF16, YK_SHAPE(-1, 10)), c = yk__desc(YK_I64, YK_SCALAR);
+  yk_desc a = yk__desc(YK_F32, YK_SHAPE(128, 24, 24, 3)), b = yk__desc(YK_BF16, YK_SHAPE(-1, 10));
+  yk_desc c = yk__desc(YK_I64, YK_SCALAR);
   (void)state;
   assert_string_equal(yk__desc_text(&a, buf, sizeof buf), "f32[128,24,24,3]");
   assert_string_equal(yk__desc_text(&b, buf, sizeof buf), "bf16[?,10]");
@@ -41,7 +42,8 @@ static void test_counts(void **state) {
 }
 
 static void test_check(void **state) {
-  yk_shape unknown = YK_SHAPE(4, -1), worse = YK_SHAPE(4, -2), nine = { 9, { 0 } }, huge = YK_SHAPE(INT64_C(1) << 40, -1, INT64_C(1) << 40);
+  yk_shape unknown = YK_SHAPE(4, -1), worse = YK_SHAPE(4, -2), nine = { 9, { 0 } };
+  yk_shape huge = YK_SHAPE(INT64_C(1) << 40, -1, INT64_C(1) << 40);
   (void)state;
   CHECK_OK(yk__shape_check(YK_F32, &unknown, 1));
   CHECK_CODE(yk__shape_check(YK_F32, &unknown, 0), YK_EINVAL, "dimension 1 of f32[4,?] is -1; expected a size of 0 or more");
@@ -88,7 +90,8 @@ static void test_broadcast(void **state) {
 }
 
 static void test_merge(void **state) {
-  yk_desc a = f32(YK_SHAPE(-1, 3, -1)), b = f32(YK_SHAPE(5, -1, -1)), c = f32(YK_SHAPE(5, 4, 2)), d = yk__desc(YK_F64, YK_SHAPE(5, 3, 2)), r;
+  yk_desc a = f32(YK_SHAPE(-1, 3, -1)), b = f32(YK_SHAPE(5, -1, -1)), c = f32(YK_SHAPE(5, 4, 2)), r;
+  yk_desc d = yk__desc(YK_F64, YK_SHAPE(5, 3, 2));
   char buf[YK__DESC_TEXT];
   (void)state;
   CHECK_OK(yk__shape_merge(&a, &b, &r));

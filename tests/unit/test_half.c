@@ -18,7 +18,9 @@ static double value_of(uint16_t h, int mantissa_bits, int bias) {
 }
 
 typedef struct format { yk_dtype t; int mantissa, bias; float (*up)(uint16_t); uint16_t (*down)(float); } format;
-static const format formats[] = { { YK_F16, 10, 15, yk_f16_to_f32, yk_f32_to_f16 }, { YK_BF16, 7, 127, yk_bf16_to_f32, yk_f32_to_bf16 } };
+static const format formats[] = {
+  { YK_F16, 10, 15, yk_f16_to_f32, yk_f32_to_f16 }, { YK_BF16, 7, 127, yk_bf16_to_f32, yk_f32_to_bf16 },
+};
 
 static void test_every_pattern(void **state) {
   (void)state;
@@ -41,13 +43,19 @@ static void test_every_pattern(void **state) {
   }
 }
 
-/* Between neighbours a < b: below the middle gives a, above gives b, the middle gives the even one. From float and from double. */
+static void check_tie(const format *f, const char *from, double middle, const uint16_t got[3], const uint16_t want[3]) {
+  if (memcmp(got, want, 3 * sizeof *got) == 0) return;
+  fail_msg("%s from %s around %.17g: %04x %04x %04x, expected %04x %04x %04x", yk_dtype_name(f->t), from, middle, got[0], got[1],
+           got[2], want[0], want[1], want[2]);
+}
+
+/* Between neighbours a < b: below the middle gives a, above gives b, the middle the even one. From float and from double. */
 static void test_rounding(void **state) {
   (void)state;
   for (int k = 0; k < 2; k++) {
     const format *f = &formats[k];
     for (uint32_t i = 0; i < 0x7fff; i++) {
-      uint16_t a = (uint16_t)i, b = (uint16_t)(i + 1), even = i % 2 ? b : a, got[3];
+      uint16_t a = (uint16_t)i, b = (uint16_t)(i + 1), got[3], want[3] = { a, i % 2 ? b : a, b };
       double x = value_of(a, f->mantissa, f->bias), y = value_of(b, f->mantissa, f->bias), middle, points[3];
       if (isnan(x) || isinf(x)) break;
       if (isinf(y)) y = x + (x - value_of((uint16_t)(i - 1), f->mantissa, f->bias));
@@ -57,17 +65,13 @@ static void test_rounding(void **state) {
       points[2] = nextafter(middle, HUGE_VAL);
       if (points[0] > x) {
         yk__from_double(f->t, points, got, 3);
-        if (got[0] != a || got[1] != even || got[2] != b) {
-          fail_msg("%s from double around %.17g: %04x %04x %04x, expected %04x %04x %04x", yk_dtype_name(f->t), middle, got[0], got[1], got[2], a, even, b);
-        }
+        check_tie(f, "double", middle, got, want);
       }
       if ((double)(float)middle == middle) {
         got[0] = f->down(nextafterf((float)middle, 0));
         got[1] = f->down((float)middle);
         got[2] = f->down(nextafterf((float)middle, HUGE_VALF));
-        if (got[0] != a || got[1] != even || got[2] != b) {
-          fail_msg("%s from float around %.9g: %04x %04x %04x, expected %04x %04x %04x", yk_dtype_name(f->t), middle, got[0], got[1], got[2], a, even, b);
-        }
+        check_tie(f, "float", middle, got, want);
       }
     }
   }
@@ -90,6 +94,8 @@ static void test_limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_pattern), cmocka_unit_test(test_rounding), cmocka_unit_test(test_limits) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_pattern), cmocka_unit_test(test_rounding), cmocka_unit_test(test_limits),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

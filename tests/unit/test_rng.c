@@ -86,7 +86,8 @@ static void test_below(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_known_answers), cmocka_unit_test(test_coordinates), cmocka_unit_test(test_uniform), cmocka_unit_test(test_below),
+    cmocka_unit_test(test_known_answers), cmocka_unit_test(test_coordinates), cmocka_unit_test(test_uniform),
+    cmocka_unit_test(test_below),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,8 @@ static void test_parse_bytes(void **state) {
     { "1.5GiB", 1610612736u }, { "1 GiB", 1u << 30 }, { "2T", UINT64_C(2) << 40 }, { "7B", 7 }, { ".5k", 512 },
     { "18446744073709549568", UINT64_C(18446744073709549568) }, { "0.1k", 102 }, { "3mb", 3000000 }, { "3mib", 3u << 20 },
   };
-  static const char *const bad[] = { "", "k", ".", "-1", "1x", "1KiBx", "1e3", "1.5.5", "99999999999999999999", "20000000T", "1kiBB", " 1" };
+  static const char *const bad[] = { "", "k", ".", "-1", "1x", "1KiBx", "1e3", "1.5.5", "99999999999999999999",
+                                     "20000000T", "1kiBB", " 1" };
   uint64_t v;
   (void)state;
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -201,8 +202,8 @@ static void test_hash_spreads(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_append), cmocka_unit_test(test_append_fails_once_at_the_end), cmocka_unit_test(test_parse_i64),
-    cmocka_unit_test(test_parse_f64), cmocka_unit_test(test_parse_bytes), cmocka_unit_test(test_distance), cmocka_unit_test(test_map),
-    cmocka_unit_test(test_map_survives_failures), cmocka_unit_test(test_hash), cmocka_unit_test(test_hash_spreads),
+    cmocka_unit_test(test_parse_f64), cmocka_unit_test(test_parse_bytes), cmocka_unit_test(test_distance),
+    cmocka_unit_test(test_map), cmocka_unit_test(test_map_survives_failures), cmocka_unit_test(test_hash), cmocka_unit_test(test_hash_spreads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

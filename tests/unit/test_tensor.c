@@ -151,8 +151,9 @@ static void test_references_are_thread_safe(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_dtypes), cmocka_unit_test(test_new_and_from), cmocka_unit_test(test_scalar_and_empty), cmocka_unit_test(test_wrap),
-    cmocka_unit_test(test_refusals), cmocka_unit_test(test_every_allocation_can_fail), cmocka_unit_test(test_references_are_thread_safe),
+    cmocka_unit_test(test_dtypes), cmocka_unit_test(test_new_and_from), cmocka_unit_test(test_scalar_and_empty),
+    cmocka_unit_test(test_wrap), cmocka_unit_test(test_refusals), cmocka_unit_test(test_every_allocation_can_fail),
+    cmocka_unit_test(test_references_are_thread_safe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

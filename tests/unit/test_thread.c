@@ -34,7 +34,7 @@ static void test_parallel_for(void **state) {
         yk__parallel_for(n, grains[k], mark, &c);
         for (int64_t i = 0; i < 300; i++) {
           int hits = atomic_load(&c.hits[i]);
-          if (hits != (i < n)) fail_msg("team %d, n %lld, grain %lld: item %lld done %d times", team, (long long)n, (long long)grains[k], (long long)i, hits);
+          if (hits != (i < n)) fail_msg("team %d, n %d, grain %d: item %d done %d times", team, (int)n, (int)grains[k], (int)i, hits);
         }
         CHECK_INT(atomic_load(&c.pieces), want);
         if (n >= grains[k]) CHECK_INT(atomic_load(&c.small), 0);
@@ -197,7 +197,8 @@ static void at(char *out, const char *root, const char *rest) {
 /* A made-up cgroup tree, version 2 under a/b and version 1 under cpu/x. */
 static void test_cgroup_quota(void **state) {
   char root[] = "/tmp/yoke-cgroup-XXXXXX", p[300], member[300];
-  static const char *const files[] = { "cpu.max", "a/cpu.max", "a/b/cpu.max", "cpu/x/cpu.cfs_quota_us", "cpu/x/cpu.cfs_period_us", "self" };
+  static const char *const files[] = { "cpu.max", "a/cpu.max", "a/b/cpu.max", "cpu/x/cpu.cfs_quota_us", "cpu/x/cpu.cfs_period_us",
+                                       "self" };
   static const char *const folders[] = { "cpu/x", "cpu", "a/b", "a", "" };
   (void)state;
   assert_non_null(mkdtemp(root));
@@ -256,7 +257,8 @@ static void test_start_without_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_parallel_for), cmocka_unit_test(test_parallel_for_nests), cmocka_unit_test(test_team_belongs_to_a_thread),
+    cmocka_unit_test(test_parallel_for), cmocka_unit_test(test_parallel_for_nests),
+    cmocka_unit_test(test_team_belongs_to_a_thread),
     cmocka_unit_test(test_words), cmocka_unit_test(test_mutex_and_condition), cmocka_unit_test(test_pinning),
     cmocka_unit_test(test_cgroup_quota), cmocka_unit_test(test_cores_setting), cmocka_unit_test(test_clock_and_memory),
     cmocka_unit_test(test_start_without_memory),

@@ -15,6 +15,7 @@
 extern "C" {
 #endif
 
+/* Labelled pictures in memory, and which half of them: to learn from or to be tested on. */
 typedef struct yk_dataset yk_dataset;
 typedef enum yk_split { YK_TRAIN, YK_TEST } yk_split;
 
@@ -32,6 +33,7 @@ yk_code yk_dataset_images(int64_t n, int64_t height, int64_t width, int64_t chan
                           int64_t nclasses, yk_dataset **out) YK_CHECKED;
 void yk_dataset_free(yk_dataset *d);
 
+/* Number of examples, of classes, and names. Strings are borrowed, valid while the data set lives. Any thread. */
 int64_t yk_dataset_size(const yk_dataset *d);
 int64_t yk_dataset_classes(const yk_dataset *d);
 const char *yk_dataset_name(const yk_dataset *d);                     /* "cifar10", "shapes10", "images" */

@@ -54,6 +54,7 @@ typedef struct yk_event  yk_event;
 typedef struct yk_kernel yk_kernel;
 typedef struct yk_comm   yk_comm;
 
+/* Where memory lies: on the device; on the host, where the device can reach it; moving between the two by itself. */
 typedef enum yk_space { YK_DEVICE_MEM, YK_PINNED_MEM, YK_MANAGED_MEM } yk_space;
 
 typedef struct yk_dev_info {
@@ -178,7 +179,8 @@ struct yk_driver {
   yk_code (*copy_peer)(yk_stream *s, yk_mem dst, yk_dev *src_dev, yk_mem src); /* else: bounce through pinned memory */
   yk_code (*mem_trim)(yk_dev *dev);                                            /* else: nothing is cached */
   const void *(*extension)(const char *name, uint16_t major);                  /* else: none; see yk_coll */
-  yk_code (*event_time)(yk_event *e, uint64_t *ns);   /* host-clock time (now_ns) at which a recorded, finished event fired; else: no trace of this device */
+  /* Host-clock time (now_ns) at which a recorded, finished event fired; else: no trace of this device. */
+  yk_code (*event_time)(yk_event *e, uint64_t *ns);
 };
 
 /* The one list of what must be set; the loader and the header agree by the

@@ -22,6 +22,7 @@
 extern "C" {
 #endif
 
+/* YK_HERE: "file.c:12", the place of the call. */
 #define YK__STR2(x) #x
 #define YK__STR(x)  YK__STR2(x)
 #define YK_HERE     __FILE__ ":" YK__STR(__LINE__)

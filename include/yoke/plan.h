@@ -26,7 +26,7 @@ typedef enum yk_opcode {
   YK_I_WAIT       /* stream waits for event[a] */
 } yk_opcode;
 
-#define YK_NO_BUF UINT32_MAX
+#define YK_NO_BUF UINT32_MAX   /* stands for "no buffer" among the arguments of an instruction */
 
 typedef struct yk_instr {      /* 16 bytes: four to a cache line */
   uint8_t  code;               /* yk_opcode */
@@ -64,7 +64,8 @@ typedef struct yk_plan_kernel {
   uint32_t is_reorder;         /* 1: only changes a layout */
 } yk_plan_kernel;
 
-typedef struct yk_plan_value { uint32_t value, buf; yk_desc desc; } yk_plan_value;    /* a feed or a fetch: graph value id, its buffer; plain layout */
+/* A feed or a fetch: graph value id, its buffer; plain layout. */
+typedef struct yk_plan_value { uint32_t value, buf; yk_desc desc; } yk_plan_value;
 
 typedef struct yk_plan yk_plan;
 

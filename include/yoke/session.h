@@ -32,6 +32,7 @@ typedef struct yk_session_options {
 } yk_session_options;
 #define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
 
+/* The tensor (borrowed during the call) that takes the place of a value in one run. */
 typedef struct yk_feed { yk_value value; const yk_tensor *tensor; } yk_feed;
 
 /*

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/* The optimizers; their formulae are below. */
 typedef enum yk_optimizer_kind { YK_OPT_SGD, YK_OPT_MOMENTUM } yk_optimizer_kind;
 
 /*

@@ -1,0 +1,196 @@
+/*
+ * batch_norm.c - the batch normalisation layer: variables, moving averages, and their update for any number of towers.
+ *
+ * Not an operation: it builds batch_norm_train or batch_norm_infer. Which statistics belong to which variable is kept in
+ * collections of the graph, keyed by the variable's name, so that nothing outside the graph has to remember the towers.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <yoke/math.h>
+#include <yoke/nn.h>
+#include "ops/norm.h"
+
+/* Reads of every moving_mean and moving_variance, in pairs; and the ops that yk_batch_norm put into YK_UPDATE_OPS, one a pair. */
+static const char MOVING[] = "batch_norm/moving", UPDATES[] = "batch_norm/updates";
+
+/* "batch_norm/<variable>/<what>", the caller's to free; NULL after a sticky ENOMEM. */
+static char *key_of(const char *where, yk_graph *g, const char *variable, const char *what) {
+  size_t n = sizeof "batch_norm//" + strlen(variable) + strlen(what);
+  char *key = yk__alloc(n);
+  if (key) snprintf(key, n, "batch_norm/%s/%s", variable, what);
+  else yk_graph_fail_at(where, g, YK_ENOMEM, "batch_norm: no memory for a collection's name");
+  return key;
+}
+
+static void remember(const char *where, yk_graph *g, const char *variable, const char *what, yk_value v) {
+  char *key = key_of(where, g, variable, what);
+  if (key) yk_add_to_collection_at(where, g, key, v);
+  yk__free(key);
+}
+
+/* All items of a collection, the caller's to free. NULL with *n 0: none, or a sticky ENOMEM. */
+static yk_value *items(const char *where, yk_graph *g, const char *key, size_t *n) {
+  size_t count = yk_get_collection(g, key, NULL, NULL, 0);
+  yk_value *v = count ? yk__calloc(count, sizeof *v) : NULL;
+  *n = 0;
+  if (!count) return NULL;
+  if (!v) {
+    yk_graph_fail_at(where, g, YK_ENOMEM, "batch_norm: no memory for %zu values", count);
+    return NULL;
+  }
+  *n = yk_get_collection(g, key, NULL, v, count);
+  return v;
+}
+
+/* moving -= (1 - momentum)*(moving - batch) for both. */
+static yk_value update_op(const char *where, yk_graph *g, yk_variable *const moving[2], const yk_value batch[2], yk_value momentum) {
+  yk_value op = { 0 };
+  YK_COLOCATE(g, yk_read(moving[0])) op = yk_ema_update_at(where, g, 2, moving, batch, momentum);
+  return op;
+}
+
+/* Note this use of the moving pair; the first one also makes the update op. */
+static void keep_track(const char *where, yk_graph *g, yk_variable *const moving[2], const yk_value batch[2], double momentum) {
+  yk_value m, op;
+  size_t uses;
+  char *key = key_of(where, g, yk_variable_name(moving[0]), "batch");
+  if (!key) return;
+  uses = yk_get_collection(g, key, NULL, NULL, 0);
+  yk__free(key);
+  for (int i = 0; i < 2; i++) remember(where, g, yk_variable_name(moving[i]), "batch", batch[i]);
+  if (uses > 0) return;
+  m = yk__scalar_like(where, g, batch[0], momentum);
+  op = update_op(where, g, moving, batch, m);
+  for (int i = 0; i < 2; i++) yk_add_to_collection_at(where, g, MOVING, yk_read(moving[i]));
+  remember(where, g, yk_variable_name(moving[0]), "momentum", m);
+  yk_add_to_collection_at(where, g, UPDATES, op);
+  yk_add_to_collection_at(where, g, YK_UPDATE_OPS, op);
+}
+
+/* gamma or beta: the variable, or its constant stand-in of the same shape. */
+static yk_value parameter(const char *where, yk_graph *g, const char *name, bool leave_out, bool ones, yk_dtype t, yk_shape shape,
+                          yk_value like) {
+  yk_init init = ones ? YK_ONES : YK_ZEROS;
+  yk_variable *v;
+  if (leave_out) return yk__build(where, g, ones ? &yk__op_ones_like : &yk__op_zeros_like, NULL, 1, like);
+  v = yk_get_variable_at(where, g, name, t, shape, init, NULL);
+  return v ? yk_read(v) : (yk_value){ 0 };
+}
+
+yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_batch_norm_options *options) {
+  static const yk_variable_options hidden = { .not_trainable = true, .regularizer = { .none = true } };
+  char text[YK__DESC_TEXT];
+  yk_batch_norm_options o = options ? *options : (yk_batch_norm_options){ 0 };
+  yk_norm_attrs a = { .epsilon = o.epsilon };
+  const yk_desc *d = yk_value_desc(g, x);
+  yk_variable *moving[2];
+  yk_value gamma, beta, y, batch[2];
+  yk_shape shape = { .rank = 1 };
+  yk_dtype t;
+  if (!d) return yk__build(where, g, &yk__op_identity, NULL, 1, x);   /* a missing value: reported as by any other builder */
+  if (d->rank < 2 || d->dim[d->rank - 1] < 0)
+    return yk_graph_fail_at(where, g, YK_EINVAL, "batch_norm: x is %s, expected [..., C] with C known", yk__desc_text(d, text, sizeof text));
+  if (!(YK_T(d->dtype) & YK_FLOATS))
+    return yk_graph_fail_at(where, g, YK_EINVAL, "batch_norm: x is %s, expected floats", yk__desc_text(d, text, sizeof text));
+  if (o.momentum < 0 || o.momentum > 1)
+    return yk_graph_fail_at(where, g, YK_EINVAL, "batch_norm: momentum is %g, expected 0 to 1", o.momentum);
+  t = yk__stat_type(d->dtype);
+  shape.dim[0] = d->dim[d->rank - 1];
+  moving[0] = yk_get_variable_at(where, g, "moving_mean", t, shape, YK_ZEROS, &hidden);
+  moving[1] = yk_get_variable_at(where, g, "moving_variance", t, shape, YK_ONES, &hidden);
+  if (!moving[0] || !moving[1]) return (yk_value){ 0 };
+  gamma = parameter(where, g, "gamma", o.no_scale, true, t, shape, yk_read(moving[0]));
+  beta = parameter(where, g, "beta", o.no_center, false, t, shape, yk_read(moving[0]));
+  if (!o.training)
+    return yk__build(where, g, &yk__op_batch_norm_infer, &a, 5, x, gamma, beta, yk_read(moving[0]), yk_read(moving[1]));
+  y = yk__build(where, g, &yk__op_batch_norm_train, &a, 3, x, gamma, beta);
+  if (!y.id) return y;
+  batch[0] = yk_output(g, y, 1);
+  batch[1] = yk_output(g, y, 2);
+  keep_track(where, g, moving, batch, o.momentum != 0 ? o.momentum : 0.99);
+  return y;
+}
+
+/* ---- towers ------------------------------------------------------------------------------------------------ */
+
+/* Mean over the uses of one moving variable; *uses tells how many there were. */
+static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable *moving, size_t *uses) {
+  char *key = key_of(where, g, yk_variable_name(moving), "batch");
+  yk_value *v, sum = { 0 };
+  if (!key) return sum;
+  v = items(where, g, key, uses);
+  if (*uses > 1) {
+    YK_COLOCATE(g, yk_read(moving)) {
+      sum = yk__build_n(where, g, &yk__op_add_n, NULL, *uses, v, 0);
+      sum = yk__build(where, g, &yk__op_mul, NULL, 2, sum, yk__scalar_like(where, g, sum, 1.0 / (double)*uses));
+    }
+  }
+  yk__free(v);
+  yk__free(key);
+  return sum;
+}
+
+/* The update of one pair: `single`, its first op, unless there were more uses. */
+static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const moving[2], yk_value single) {
+  char *key;
+  size_t uses = 0;
+  yk_value mean[2], momentum = { 0 };
+  for (int i = 0; i < 2; i++) mean[i] = mean_over_uses(where, g, moving[i], &uses);
+  if (uses <= 1) return single;
+  key = key_of(where, g, yk_variable_name(moving[0]), "momentum");
+  if (!key) return (yk_value){ 0 };
+  yk_get_collection(g, key, NULL, &momentum, 1);
+  yk__free(key);
+  return update_op(where, g, moving, mean, momentum);
+}
+
+yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g) {
+  size_t nmoving, nops;
+  yk_value *moving = items(where, g, MOVING, &nmoving), *op = items(where, g, UPDATES, &nops), all = { 0 };
+  for (size_t i = 0; i < nops && 2 * i + 1 < nmoving; i++) {
+    yk_variable *pair[2] = { yk_variable_of(g, moving[2 * i]), yk_variable_of(g, moving[2 * i + 1]) };
+    op[i] = update_pair(where, g, pair, op[i]);
+  }
+  all = yk_group_at(where, g, nops, op);
+  yk__free(moving);
+  yk__free(op);
+  return all;
+}
+
+yk_value yk_update_ops_at(const char *where, yk_graph *g) {
+  size_t nall, nown, kept = 0;
+  yk_value averages = yk_batch_norm_updates_at(where, g), group = { 0 };
+  yk_value *all = items(where, g, YK_UPDATE_OPS, &nall), *own = items(where, g, UPDATES, &nown);
+  for (size_t i = 0; i < nall; i++) {
+    bool mine = false;
+    for (size_t k = 0; k < nown; k++) mine |= own[k].id == all[i].id;
+    if (!mine) all[kept++] = all[i];
+  }
+  if (kept > 0) {
+    yk_value rest = yk_group_at(where, g, kept, all);
+    group = yk_group_at(where, g, 2, (yk_value[]){ averages, rest });
+  }
+  yk__free(all);
+  yk__free(own);
+  return kept > 0 ? group : averages;
+}
+
+/* ---- moments ------------------------------------------------------------------------------------------------- */
+
+void yk_moments_at(const char *where, yk_graph *g, yk_value x, uint32_t naxes, const int32_t *axes, bool keepdims, yk_value *mean,
+                   yk_value *variance) {
+  yk_reduce_attrs wide = { .naxes = naxes, .keepdims = 1 }, a;
+  yk_value centre, m = { 0 }, v = { 0 };
+  if (naxes > YK_MAX_RANK) {
+    yk_graph_fail_at(where, g, YK_EINVAL, "moments: %u axes, at most %d are possible", naxes, YK_MAX_RANK);
+  } else {
+    for (uint32_t i = 0; i < naxes; i++) wide.axis[i] = axes[i];
+    a = wide;
+    a.keepdims = keepdims;
+    centre = yk__build(where, g, &yk__op_reduce_mean, &wide, 1, x);
+    m = keepdims ? centre : yk__build(where, g, &yk__op_reduce_mean, &a, 1, x);
+    v = yk__build(where, g, &yk__op_reduce_mean, &a, 1, yk__build(where, g, &yk__op_squared_difference, NULL, 2, x, centre));
+  }
+  *mean = m;
+  *variance = v;
+}

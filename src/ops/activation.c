@@ -3,6 +3,7 @@
  * this is the one place that knows which op, which gradient and which formula each number stands for.
  */
 #include "common.h"
+#include "fusions.h"
 
 /* What the gradient op of an activation looks at. */
 typedef enum sees { SEES_Y, SEES_X } sees;
@@ -51,4 +52,15 @@ double yk__act_ref(int act, double alpha, double x) {
   if (act <= YK_ACT_NONE || act >= NACTIVATIONS) return x;
   c.attrs = attrs_of(table[act].op, &a);
   return table[act].op->ref(&c) == YK_OK ? y : NAN;
+}
+
+yk_act yk__act_of(const yk_op *op, const void *attrs, double *alpha) {
+  const yk_alpha_attrs *a = attrs_of(op, attrs);
+  if (op == &yk__op_gelu && attrs && ((const yk_gelu_attrs *)attrs)->approximate) return YK_ACT_NONE;
+  for (int i = YK_ACT_RELU; i < NACTIVATIONS; i++) {
+    if (table[i].op != op) continue;
+    if (alpha) *alpha = a ? a->alpha : 0;
+    return (yk_act)i;
+  }
+  return YK_ACT_NONE;
 }

@@ -12,6 +12,7 @@ endfunction()
 function(yoke_multi_isa target)
   foreach(isa ${YOKE_ISAS})
     yoke_objects(${target}_${isa} ${ARGN})
+    target_compile_options(${target}_${isa} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O3> -fno-trapping-math)   # both: else loops with a condition stay scalar
     target_compile_options(${target}_${isa} PRIVATE ${YOKE_ISA_FLAGS_${isa}})
     target_compile_definitions(${target}_${isa} PRIVATE YK_ISA=${isa})
     if(TARGET ${target})

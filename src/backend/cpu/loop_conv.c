@@ -1,0 +1,75 @@
+/*
+ * loop_conv.c - preparing the convolutions in plain loops.
+ *
+ * The six ops are three computations: forward, towards the picture (also the transposed convolution, whose picture is its output),
+ * and towards the filter. Argument numbers say which value plays which part.
+ */
+#include "loop_conv.h"
+
+#include <string.h>
+
+yk_elem_fn yk__loop_act(int32_t act, double alpha, int f64, double *p) {
+  static const struct { int16_t id; double dflt; } acts[] = {
+    [YK_ACT_NONE] = { -1, 0 }, [YK_ACT_RELU] = { E_relu, 0 }, [YK_ACT_RELU6] = { E_relu6, 0 }, [YK_ACT_LEAKY_RELU] = { E_leaky_relu, 0.2 },
+    [YK_ACT_ELU] = { E_elu, 1 }, [YK_ACT_SELU] = { E_selu, 0 }, [YK_ACT_GELU] = { E_gelu, 0 }, [YK_ACT_SILU] = { E_silu, 0 },
+    [YK_ACT_TANH] = { E_tanh, 0 }, [YK_ACT_SIGMOID] = { E_sigmoid, 0 }, [YK_ACT_SOFTPLUS] = { E_softplus, 0 } };
+  if (act < 0 || (size_t)act >= sizeof acts / sizeof *acts || acts[act].id < 0) return NULL;
+  p[0] = alpha != 0 ? alpha : acts[act].dflt;
+  return yk__loop_elem()->fn[acts[act].id][f64 ? L_F64 : L_F32][L_VV];
+}
+
+typedef struct conv_kind { const char *op, *impl; int kind; uint32_t a, b, out, bias, picture, filter, other; } conv_kind;
+/* a, b: factors; picture, filter, other: arguments whose shapes are x, w and y of the forward convolution */
+static const conv_kind kinds[] = {
+  { "conv2d", "plain:conv2d", CONV_FORWARD, 0, 1, 2, 0, 0, 1, 2 },
+  { "conv2d_bias_act", "plain:conv2d_bias_act", CONV_FORWARD, 0, 1, 3, 2, 0, 1, 3 },
+  { "conv2d_grad_input", "plain:conv2d_grad_input", CONV_GRAD_INPUT, 0, 1, 3, 0, 3, 1, 0 },
+  { "conv2d_transpose", "plain:conv2d_transpose", CONV_GRAD_INPUT, 0, 1, 2, 0, 2, 1, 0 },
+  { "conv2d_grad_filter", "plain:conv2d_grad_filter", CONV_GRAD_FILTER, 0, 1, 3, 0, 0, 3, 1 },
+  { "conv2d_grad_filter_bias", "plain:conv2d_grad_filter_bias", CONV_GRAD_FILTER, 0, 1, 3, 4, 0, 3, 1 },
+};
+
+static void conv_window(yk_conv_state *s, const yk_conv2d_attrs *a, const yk_desc *x, const yk_desc *w, const yk_desc *y) {
+  yk_window *g = &s->g;
+  g->n = x->dim[0];
+  g->h = x->dim[1];
+  g->w = x->dim[2];
+  g->c = x->dim[3];
+  g->oh = y->dim[1];
+  g->ow = y->dim[2];
+  s->o = y->dim[3];
+  g->kh = w->dim[0];
+  g->kw = w->dim[1];
+  g->sh = a->stride[0] ? a->stride[0] : 1;
+  g->sw = a->stride[1] ? a->stride[1] : 1;
+  g->dh = a->dilation[0] ? a->dilation[0] : 1;
+  g->dw = a->dilation[1] ? a->dilation[1] : 1;
+  g->top = yk__window_before(a->padding, g->h, g->oh, g->kh, g->sh, g->dh, a->pad[0]);
+  g->left = yk__window_before(a->padding, g->w, g->ow, g->kw, g->sw, g->dw, a->pad[2]);
+  s->groups = a->groups ? a->groups : 1;
+}
+
+yk_code yk__cpu_loop_conv(yk_cpu_prepare *p) {
+  static const yk_conv2d_attrs none = { .act = 0 };
+  yk_kernel *k = p->k;
+  const yk_conv2d_attrs *a = k->attrs ? k->attrs : &none;
+  int f64 = yk__loop_is_f64(k);
+  yk_conv_state *s;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    const conv_kind *kind = &kinds[i];
+    const yk_desc *d[8] = { NULL };
+    if (strcmp(kind->op, p->spec->op) != 0) continue;
+    for (uint32_t j = 0; j < k->nin + k->nout && j < 8; j++) d[j] = j < k->nin ? &k->in[j] : &k->out[j - k->nin];
+    YK_TRY(yk__loop_body(p, sizeof *s, yk__loop_bodies(LOOP_CONV)->body[kind->kind][f64], kind->impl, &s));
+    s->a = kind->a;
+    s->b = kind->b;
+    s->out = kind->out;
+    s->bias = kind->bias;
+    conv_window(s, a, d[kind->picture], d[kind->filter], d[kind->other]);
+    s->add = yk__loop_elem()->fn[E_add][f64 ? L_F64 : L_F32][L_VV];
+    if (kind->kind == CONV_FORWARD && kind->bias) s->act = yk__loop_act(a->act, a->alpha, f64, s->p);
+    yk__loop_workspace(p, kind->kind == CONV_GRAD_INPUT ? (uint64_t)yk__cpu_count(d[kind->filter]) * (f64 ? 8 : 4) : 0);
+    return YK_OK;
+  }
+  return YK_CPU_REFUSE("not a convolution");
+}

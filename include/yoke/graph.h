@@ -84,7 +84,8 @@ void yk_name_scope_pop_at(const char *where, yk_graph *g);
 #define yk_name_scope_pop(g)    yk_name_scope_pop_at(YK_HERE, g)
 const char *yk_name_scope(const yk_graph *g);             /* current, with trailing '/' unless root ("") */
 
-/* Device scope: "/cpu:0", "/gpu:1", partial and full specs; inner wins field by field; NULL = forget outer ones; "" = no effect. */
+/* Device scope: "/cpu:0", "/gpu:1", partial and full specs; inner wins field by field; NULL = forget outer ones; "" = no
+ * effect. */
 void yk_device_push_at(const char *where, yk_graph *g, const char *spec);
 /* A function decides for each node made inside: returns a spec (borrowed until the next call) or NULL for "no opinion". */
 typedef const char *(*yk_device_fn)(const yk_op *op, const char *node_name, const char *device_so_far, void *arg);
@@ -143,7 +144,11 @@ typedef struct yk_init {
 
 /* Builds the penalty of a new variable from its value; {0} = none. l2: scale * l2_loss(w); l1: scale * sum|w|. */
 typedef yk_value (*yk_regularizer_fn)(yk_graph *g, yk_value w, void *arg);
-typedef struct yk_regularizer { yk_regularizer_fn fn; void *arg; double l1, l2; bool none; } yk_regularizer; /* none: block the scope's */
+typedef struct yk_regularizer {
+  yk_regularizer_fn fn; void *arg;
+  double l1, l2;              /* variables that are no floats are left out */
+  bool none;                  /* block the scope's */
+} yk_regularizer;
 
 typedef struct yk_variable_options {
   yk_regularizer regularizer;
@@ -188,7 +193,8 @@ yk_value yk_group_at(const char *where, yk_graph *g, size_t n, const yk_value *o
 
 /* ---- variable scopes -------------------------------------------------------------------------------------- */
 
-typedef enum yk_reuse { YK_REUSE_INHERIT, YK_REUSE, YK_AUTO_REUSE } yk_reuse;   /* once on outside, an inner scope cannot turn it off */
+/* Once on outside, an inner scope cannot turn it off. */
+typedef enum yk_reuse { YK_REUSE_INHERIT, YK_REUSE, YK_AUTO_REUSE } yk_reuse;
 typedef struct yk_variable_scope yk_variable_scope;    /* lives in its graph */
 typedef struct yk_scope_options {
   yk_reuse       reuse;
@@ -237,11 +243,15 @@ size_t yk_get_collection(const yk_graph *g, const char *key, const char *scope, 
 /* ---- gradients ---------------------------------------------------------------------------------------------- */
 
 /*
- * dx[i] = sum over j of dys[j] * d ys[j] / d xs[i]; dys NULL, or an entry {0} = ones. dx[i] is {0} where ys do not depend on xs[i].
- * Nodes go under name scope "gradients", each group on its forward op's device. Sticky errors: EUNSUPPORTED naming op, node and path
- * where an op on the way has no gradient. `stop` values are treated as constants.
+ * dx[i] = sum over j of dys[j] * d ys[j] / d xs[i]; dys NULL, or an entry {0} = ones. dx[i] is {0} where ys do not depend on
+ * xs[i]. Nodes go under name scope "gradients" (or `name`), each group on its forward op's device. Sticky errors: EUNSUPPORTED
+ * naming op, node and path where an op on the way has no gradient. `stop` values are treated as constants.
  */
-typedef struct yk_gradient_options { const yk_value *stop; size_t nstop; bool zeros_if_unconnected; const char *name; } yk_gradient_options;
+typedef struct yk_gradient_options {
+  const yk_value *stop; size_t nstop;
+  bool zeros_if_unconnected;  /* instead of {0}; floats only */
+  const char *name;
+} yk_gradient_options;
 void yk_gradients_at(const char *where, yk_graph *g, size_t ny, const yk_value *ys, const yk_value *dys,
                      size_t nx, const yk_value *xs, const yk_gradient_options *options, yk_value *dx);
 #define yk_gradients(...) yk_gradients_at(YK_HERE, __VA_ARGS__)

@@ -56,7 +56,8 @@ typedef struct yk_port {
 
 /* YK_ENUM, YK_SEED: int32 and uint64 fields; YK_POINTER: not printable, compared by address. */
 typedef enum yk_attr_kind { YK_INT, YK_REAL, YK_FLAG, YK_INTS, YK_STRING, YK_ENUM, YK_SEED, YK_DIMS, YK_POINTER } yk_attr_kind;
-typedef struct yk_attr {      /* INT, FLAG, ENUM: int32_t; REAL: double; INTS: int32_t[count]; DIMS: int64_t[count]; SEED: uint64_t */
+/* INT, FLAG, ENUM: int32_t; REAL: double; INTS: int32_t[count]; DIMS: int64_t[count]; SEED: uint64_t. min = max = 0: any. */
+typedef struct yk_attr {
   const char  *name;
   yk_attr_kind kind;
   uint16_t     offset;        /* of the field in the op's attribute struct */

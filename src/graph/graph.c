@@ -168,7 +168,8 @@ yk_value yk_find(const yk_graph *g, const char *name) {
     (void)YK_FAIL(ENOTFOUND, "no value '%s': %s has %u output%s", name, n->name, n->nout, n->nout == 1 ? "" : "s");
   } else {
     char near[512];
-    (void)YK_FAIL(ENOTFOUND, "no node '%s' in the graph%s", name, yk__nearest(g, name, node_name_at, g->nnode - 1, near, sizeof near));
+    yk__nearest(g, name, node_name_at, g->nnode - 1, near, sizeof near);
+    (void)YK_FAIL(ENOTFOUND, "no node '%s' in the graph%s", name, near);
   }
   return (yk_value){ 0 };
 }

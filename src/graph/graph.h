@@ -66,9 +66,11 @@ const yk_node *yk__value_node(const yk_graph *g, yk_value v);
 yk_graph *yk__graph_ref(yk_graph *g);
 void yk__graph_freeze(yk_graph *g);
 
-/* For op files: `return yk__build(where, g, &yk__op_relu, NULL, 1, x)`: add a node with n inputs given as arguments. Returns output 0. */
+/* For op files: `return yk__build(where, g, &yk__op_relu, NULL, 1, x)`: add a node with n inputs given as arguments.
+ * Returns output 0. */
 yk_value yk__build(const char *where, yk_graph *g, const yk_op *op, const void *attrs, int nin, ...);
-/* The graph's run counter value (the `step` of random ops), and a fresh seed: derived from the graph's seed and the node's position if asked == 0. */
+/* The graph's run counter value (the `step` of random ops), and a fresh seed: derived from the graph's seed and the number of
+ * seeds drawn before if asked == 0. */
 yk_value yk__run_counter(yk_graph *g);
 uint64_t yk__seed(yk_graph *g, uint64_t asked);
 

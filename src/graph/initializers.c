@@ -86,8 +86,8 @@ static yk_code check_given(const char *name, const yk_desc *desc, const yk_desc 
   char a[YK__DESC_TEXT], b[YK__DESC_TEXT];
   yk_desc merged;
   if (given->dtype == desc->dtype && yk__shape_merge(desc, given, &merged) == YK_OK) return YK_OK;
-  return YK_FAIL(EINVAL, "variable '%s' is %s, but the %s it should start from is %s", name, yk__desc_text(desc, a, sizeof a), what,
-                 yk__desc_text(given, b, sizeof b));
+  return YK_FAIL(EINVAL, "variable '%s' is %s, but the %s it should start from is %s", name, yk__desc_text(desc, a, sizeof a),
+                 what, yk__desc_text(given, b, sizeof b));
 }
 
 static yk_value from_tensor(const char *where, yk_graph *g, const char *name, const yk_desc *desc, const yk_tensor *t) {
@@ -136,8 +136,10 @@ yk_value yk__penalty(const char *where, yk_graph *g, const yk_regularizer *r, yk
   if (!d || r->none) return l1;
   if (r->fn) return r->fn(g, w, r->arg);
   if (!(YK_T(d->dtype) & YK_FLOATS)) return l1;           /* counters inherit a scope's decay, but have no size to punish */
-  if (r->l1 != 0)
-    l1 = scaled(where, g, r->l1, yk__build(where, g, &yk__op_reduce_sum, NULL, 1, yk__build(where, g, &yk__op_abs, NULL, 1, w)), d->dtype);
+  if (r->l1 != 0) {
+    yk_value size = yk__build(where, g, &yk__op_abs, NULL, 1, w);
+    l1 = scaled(where, g, r->l1, yk__build(where, g, &yk__op_reduce_sum, NULL, 1, size), d->dtype);
+  }
   if (r->l2 != 0) l2 = scaled(where, g, r->l2, yk__build(where, g, &yk__op_l2_loss, NULL, 1, w), d->dtype);
   if (l1.id && l2.id) return yk__build(where, g, &yk__op_add, NULL, 2, l1, l2);
   return l1.id ? l1 : l2;

@@ -10,7 +10,9 @@
 
 #include "graph/graph.h"
 
-typedef enum yk_scope_kind { YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE } yk_scope_kind;
+typedef enum yk_scope_kind {
+  YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE
+} yk_scope_kind;
 
 typedef struct yk_device_frame {       /* one entry of the device stack */
   bool barrier;                        /* ignore everything outside */
@@ -39,7 +41,8 @@ struct yk_graph_scopes {
 };
 
 /* scopes.c: a new frame with the present state (NULL after recording the error); close the innermost, which must be of `kind`
- * (true: *was holds it, state is put back except for what belongs to variable scopes). Both do nothing once the graph has failed. */
+ * (true: *was holds it, state is put back except for what belongs to variable scopes). Both do nothing once the graph has
+ * failed. */
 yk_frame *yk__scope_open(const char *where, yk_graph *g, yk_scope_kind kind);
 bool yk__scope_close(const char *where, yk_graph *g, yk_scope_kind kind, yk_frame *was);
 /* Device of a node about to be made, from the scopes and `group` (0, or a node it sits with). */

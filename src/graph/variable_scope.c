@@ -124,7 +124,8 @@ static yk_code push(yk_graph *g, const char *name, const yk_scope_options *o) {
   if (!name) YK_TRY(default_name(g, o, &full));
   const char *shown = name ? name : o->default_name;
   if (!yk__name_valid(shown, s->scope->name[0] != 0) || shown[strlen(shown) - 1] == '/')
-    return YK_FAIL(EINVAL, "'%.100s' is no name for a variable scope; expected letters, digits and _ . - /, not ending in /", shown);
+    return YK_FAIL(EINVAL, "'%.100s' is no name for a variable scope; expected letters, digits and _ . - /, not ending in /",
+                   shown);
   if (name) full = join(g, s->scope->name, name);
   yk_variable_scope *scope = full ? new_scope(g, full) : NULL;
   if (!scope) return YK_ENOMEM;

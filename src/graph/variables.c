@@ -33,8 +33,8 @@ static yk_code already_exists(const yk_graph *g, const yk_variable *v) {
                    "yk_reuse_variables(yk_get_variable_scope(g)) before, or make it in a variable scope that has reuse set to "
                    "YK_REUSE (it must exist) or YK_AUTO_REUSE (it is made by whoever comes first)", v->name, v->where);
   return YK_FAIL(EINVAL, "variable '%s' already exists, first made at %s; to share it, open its scope as "
-                 "YK_VARIABLE_SCOPE_REUSE(g, \"%s\", YK_REUSE) (it must exist) or with YK_AUTO_REUSE (it is made by whoever comes "
-                 "first)", v->name, v->where, s->name);
+                 "YK_VARIABLE_SCOPE_REUSE(g, \"%s\", YK_REUSE) (it must exist) or with YK_AUTO_REUSE (it is made by whoever "
+                 "comes first)", v->name, v->where, s->name);
 }
 
 static const char *variable_name_at(const yk_graph *g, uint32_t i) { return g->variable[i]->name; }

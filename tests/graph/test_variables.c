@@ -72,8 +72,8 @@ static void test_missing(void **state) {
   yk_graph *g = new_graph();
   YK_VARIABLE_SCOPE(g, "conv1") { get(g, "weights"); get(g, "biases"); }
   YK_VARIABLE_SCOPE_REUSE(g, "conv1", YK_REUSE) get(g, "weigths");
-  FAILED(g, YK_ENOTFOUND, "test_variables.c:", "'conv1/weigths' does not exist", "yk_get_variable", "nearest names: 'conv1/weights'",
-         "YK_AUTO_REUSE");
+  FAILED(g, YK_ENOTFOUND, "test_variables.c:", "'conv1/weigths' does not exist", "yk_get_variable",
+         "nearest names: 'conv1/weights'", "YK_AUTO_REUSE");
 }
 
 static void test_other_shape_or_dtype(void **state) {

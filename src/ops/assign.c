@@ -33,7 +33,8 @@ static const yk_port in_any[] = { { "ref", YK_ANYTYPE, YK_PORT_WRITE, 0 }, { "va
 static const yk_port in_arith[] = { { "ref", YK__ARITH, YK_PORT_WRITE, 0 }, { "value", YK__ARITH, 0, 1 }, { 0 } };
 static const yk_case cases[] = { YK__CASES_SAME_2(NULL, -2, 2), { 0 } };
 
-enum { TRAITS = YK_STATEFUL | YK_NO_GRAD };          /* no YK_VIEW: a view costs nothing, this does work */
+/* Not YK_VIEW, although the result shows the variable: a view would not run. */
+enum { TRAITS = YK_STATEFUL | YK_NO_GRAD };
 
 const yk_op yk__op_assign = {
   .name = "assign", .label = "Assign", .doc = "overwrite a variable",

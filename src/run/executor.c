@@ -18,7 +18,7 @@ bool yk__instr_works(const yk_instr *i) {
   return i->code != YK_I_RECORD && i->code != YK_I_WAIT;
 }
 
-/* ---- waiting with a limit ------------------------------------------------------------------------------------------- */
+/* ---- waiting with a limit --------------------------------------------------------------------------------------- */
 
 /* Sleep in slices of 1/32 of the time waited so far (at most 200 us): the wait is at most 3% late and costs no core. */
 static yk_code wait_event(const yk_driver *driver, yk_event *e, int64_t timeout_ms) {
@@ -35,7 +35,7 @@ static yk_code wait_event(const yk_driver *driver, yk_event *e, int64_t timeout_
   }
 }
 
-/* ---- one instruction -------------------------------------------------------------------------------------------------- */
+/* ---- one instruction -------------------------------------------------------------------------------------------- */
 
 /* The instruction whose work was the `failed`-th on lane `k` since its last sync; YK__NO_INSTR if it was none of the plan's. */
 static uint32_t blame(const yk_run *r, uint32_t k, uint64_t failed) {
@@ -100,7 +100,7 @@ yk_code yk__run_instr(yk_run *r, uint32_t i, const yk_io *io) {
   return step(r, i, io);
 }
 
-/* ---- the end of a run -------------------------------------------------------------------------------------------------- */
+/* ---- the end of a run ------------------------------------------------------------------------------------------- */
 
 static yk_code named(const yk_run *r, uint32_t at, yk_code rc) {
   if (at >= r->plan->ninstr) return yk__fail_prefix(rc, "run counter");
@@ -125,7 +125,8 @@ static uint32_t busy_at(const yk_run *r, uint32_t k) {
   const yk_plan *p = r->plan;
   uint32_t from = 0;
   for (uint32_t i = 0; i < p->ninstr; i++)
-    if (p->instr[i].stream == k && p->instr[i].code == YK_I_RECORD && r->lane[k].driver->event_query(r->event[p->instr[i].a]) == YK_OK)
+    if (p->instr[i].stream == k && p->instr[i].code == YK_I_RECORD &&
+        r->lane[k].driver->event_query(r->event[p->instr[i].a]) == YK_OK)
       from = i + 1;
   for (uint32_t i = from; i < p->ninstr; i++)
     if (p->instr[i].stream == k && yk__instr_works(&p->instr[i])) return i;

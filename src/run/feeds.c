@@ -30,9 +30,11 @@ static yk_code check_feed(const yk_graph *g, yk_value v, size_t i) {
   const yk_node *n = find(g, v, "feed", i);
   if (n == NULL) return YK_ENOTFOUND;
   if (g->value[v.id].desc.dtype == YK_NONE)
-    return YK_FAIL(EINVAL, "feed %zu: %s (%s at %s) is an operation without a value: it cannot be fed", i, n->name, n->op->label, at(n));
+    return YK_FAIL(EINVAL, "feed %zu: %s (%s at %s) is an operation without a value: it cannot be fed", i, n->name,
+                   n->op->label, at(n));
   if (n->op == &yk__op_variable)
-    return YK_FAIL(EINVAL, "feed %zu: %s (made at %s) is a variable: feed its value yk_read(v), or use yk_variable_set()", i, n->name, at(n));
+    return YK_FAIL(EINVAL, "feed %zu: %s (made at %s) is a variable: feed its value yk_read(v), or use yk_variable_set()", i,
+                   n->name, at(n));
   return YK_OK;
 }
 
@@ -40,7 +42,8 @@ static yk_code check_fetch(const yk_graph *g, yk_value *v, size_t i) {
   const yk_node *n = find(g, *v, "fetch", i);
   if (n == NULL) return YK_ENOTFOUND;
   if (g->value[v->id].desc.dtype == YK_NONE)
-    return YK_FAIL(EINVAL, "fetch %zu: %s (%s at %s) is an operation without a value: pass it as a target", i, n->name, n->op->label, at(n));
+    return YK_FAIL(EINVAL, "fetch %zu: %s (%s at %s) is an operation without a value: pass it as a target", i, n->name,
+                   n->op->label, at(n));
   if (n->op == &yk__op_variable) {                         /* the storage itself: what is meant is its value */
     uint32_t index = ((const yk_variable_attrs *)n->attrs)->index;
     if (index < g->nvariable) *v = g->variable[index]->read;
@@ -127,7 +130,8 @@ yk_code yk__bind(const yk_graph *g, size_t nfeed, const yk_value *feeds, size_t 
                  size_t ntarget, const yk_value *targets, yk_binding *out) {
   size_t n = nfeed + nfetch + ntarget;
   if (n > 0x7FFFFFFF || (nfeed && !feeds) || (nfetch && !fetches) || (ntarget && !targets))
-    return YK_FAIL(EINVAL, "feeds, fetches and targets must be arrays of the lengths given (%zu, %zu, %zu)", nfeed, nfetch, ntarget);
+    return YK_FAIL(EINVAL, "feeds, fetches and targets must be arrays of the lengths given (%zu, %zu, %zu)", nfeed, nfetch,
+                   ntarget);
   char *mem = yk__alloc((n + 1) * (sizeof(uint64_t) + sizeof(yk_value) + sizeof(uint32_t)));
   if (mem == NULL) return YK_ENOMEM;
   uint64_t *key = (uint64_t *)(void *)mem;               /* first: the pointer to free */
@@ -157,7 +161,8 @@ yk_code yk__feed_check(const yk_graph *g, yk_value v, const yk_tensor *t) {
   const yk_node *n = yk__value_node(g, v);
   const yk_desc *want = &g->value[v.id].desc;
   char a[YK__DESC_TEXT], b[YK__DESC_TEXT];
-  if (t == NULL) return YK_FAIL(EINVAL, "%s (made at %s) is fed NULL; expected a tensor %s", n->name, at(n), yk__desc_text(want, a, sizeof a));
+  if (t == NULL)
+    return YK_FAIL(EINVAL, "%s (made at %s) is fed NULL; expected a tensor %s", n->name, at(n), yk__desc_text(want, a, sizeof a));
   const yk_desc *d = yk_tensor_desc(t);
   bool fits = d->dtype == want->dtype && d->rank == want->rank;
   for (uint32_t i = 0; fits && i < d->rank; i++) fits = want->dim[i] == -1 || want->dim[i] == d->dim[i];

@@ -23,8 +23,10 @@ static yk_code take_options(yk_session_options *o, const yk_session_options *giv
     return YK_FAIL(EINVAL, "yk_session_options.size is %u; start from YK_SESSION_OPTIONS_INIT", given->size);
   memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
   o->size = sizeof *o;
-  if (o->cpu_devices < 0 || o->cpu_devices > MAX_DEVICES) return YK_FAIL(EINVAL, "cpu_devices is %d; expected 0 (= 1) to %d", o->cpu_devices, MAX_DEVICES);
-  if (o->virtual_gpus < 0 || o->virtual_gpus > MAX_DEVICES) return YK_FAIL(EINVAL, "virtual_gpus is %d; expected 0 to %d", o->virtual_gpus, MAX_DEVICES);
+  if (o->cpu_devices < 0 || o->cpu_devices > MAX_DEVICES)
+    return YK_FAIL(EINVAL, "cpu_devices is %d; expected 0 (= 1) to %d", o->cpu_devices, MAX_DEVICES);
+  if (o->virtual_gpus < 0 || o->virtual_gpus > MAX_DEVICES)
+    return YK_FAIL(EINVAL, "virtual_gpus is %d; expected 0 to %d", o->virtual_gpus, MAX_DEVICES);
   if (o->cores < 0) return YK_FAIL(EINVAL, "cores is %d; expected 0 (= all) or more", o->cores);
   if (o->timeout_ms < -1) return YK_FAIL(EINVAL, "timeout_ms is %d; expected -1 (= none), 0 (= default) or more", o->timeout_ms);
   return YK_OK;
@@ -39,7 +41,8 @@ static yk_code virtual_gpus(yk_session_options *o) {
   if (text[0] == '\0' || o->virtual_gpus != 0) return YK_OK;
   size_t len = strcspn(text, ":");
   if (len < sizeof count) { memcpy(count, text, len); count[len] = '\0'; }
-  if (len >= sizeof count || !yk__parse_i64(count, 0, MAX_DEVICES, &n) || (text[len] == ':' && !yk__parse_bytes(text + len + 1, &bytes)))
+  if (len >= sizeof count || !yk__parse_i64(count, 0, MAX_DEVICES, &n) ||
+      (text[len] == ':' && !yk__parse_bytes(text + len + 1, &bytes)))
     return YK_FAIL(EINVAL, "setting virtual_gpus (YOKE_VIRTUAL_GPUS) is \"%s\"; expected N or N:LIMIT, such as 2:512MiB", text);
   o->virtual_gpus = (int32_t)n;
   if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = bytes;

@@ -12,7 +12,7 @@
 #include "run/run.h"
 #include "tensor/desc.h"
 
-/* ---- links: with the cache lock held --------------------------------------------------------------------------------- */
+/* ---- links: with the cache lock held ---------------------------------------------------------------------------- */
 
 static void unlink_use(yk_cache *c, yk_entry *e) {
   if (e->newer) e->newer->older = e->older; else c->newest = e->older;
@@ -64,7 +64,7 @@ static yk_entry *look_up(yk_session *s, const yk_binding *b, const yk_desc *desc
   return e;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
 void yk__entry_ref(yk_entry *e) {
   atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
@@ -154,7 +154,7 @@ void yk__cache_retire(yk_session *s, uint32_t v) {
   }
 }
 
-/* ---- compile: with the compile lock held ------------------------------------------------------------------------------- */
+/* ---- compile: with the compile lock held ------------------------------------------------------------------------ */
 
 static yk_code allocate_variables(yk_session *s, const yk_plan *p) {
   for (uint32_t b = 0; b < p->nbuf; b++)
@@ -218,7 +218,7 @@ yk_code yk__entry_get(yk_session *s, const yk_binding *b, const yk_desc *feed_de
   return YK_OK;
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------------------- */
+/* ---- run -------------------------------------------------------------------------------------------------------- */
 
 /* What a run out of time still reads and writes. Without memory for the list they leak on purpose: a leak beats a wild write. */
 static void hold(yk_entry *e, uint32_t n, yk_tensor *const *keep) {
@@ -264,7 +264,8 @@ static yk_code run_on_streams(yk_entry *e, const yk_io *io, uint32_t nkeep, yk_t
   return rc;
 }
 
-yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep, bool *stale) {
+yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
+                      bool *stale) {
   yk_session *s = e->s;
   yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = s->options.timeout_ms };
   yk__mutex_lock(&e->lock);

@@ -23,7 +23,7 @@
 
 enum { YK__NO_INSTR = 0x7FFFFFFF, YK__NO_DEVICE = 0xFFFF };
 
-/* ---- activation and executor: activation.c, executor.c ------------------------------------------------------------ */
+/* ---- activation and executor: activation.c, executor.c ---------------------------------------------------------- */
 
 typedef struct yk_lane {             /* one stream of a plan */
   yk_stream *stream;
@@ -65,8 +65,8 @@ void    yk__run_free(yk_run *r);
 /* Where buffer `b` is. */
 yk_mem  yk__run_mem(const yk_run *r, const yk_var_slot *var, uint32_t b);
 
-/* One step, waited for. A failure names node, op and the user's line. ECANCELLED: out of time, work may still be going on, and what
- * `io` points to must stay alive until yk__run_drain() succeeds. */
+/* One step, waited for. A failure names node, op and the user's line. If it ran out of time (ECANCELLED, r->busy) work may still
+ * be going on, and what `io` points to must stay alive until yk__run_drain() succeeds. */
 yk_code yk__run_go(yk_run *r, const yk_io *io) YK_CHECKED;
 /* Wait again for a run that was out of time; its own failure is forgotten. */
 yk_code yk__run_drain(yk_run *r, int64_t timeout_ms) YK_CHECKED;
@@ -76,7 +76,7 @@ yk_code yk__run_instr(yk_run *r, uint32_t i, const yk_io *io) YK_CHECKED;
 yk_code yk__run_finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) YK_CHECKED;
 bool    yk__instr_works(const yk_instr *i);       /* moves or computes data: not an event */
 
-/* ---- feeds and fetches: feeds.c ------------------------------------------------------------------------------------ */
+/* ---- feeds and fetches: feeds.c --------------------------------------------------------------------------------- */
 
 #define YK__FED 0x80000000u          /* flag in fetch_of: the value is fed; the rest is the caller's feed number */
 
@@ -98,7 +98,7 @@ yk_code yk__feed_check(const yk_graph *g, yk_value v, const yk_tensor *t) YK_CHE
 /* Is every placeholder that the request needs fed? */
 yk_code yk__placeholders_check(const yk_graph *g, const yk_binding *b) YK_CHECKED;
 
-/* ---- cached plans: plan_cache.c ------------------------------------------------------------------------------------- */
+/* ---- cached plans: plan_cache.c --------------------------------------------------------------------------------- */
 
 typedef struct yk_entry {
   _Atomic uint32_t refs;
@@ -134,18 +134,18 @@ void    yk__cache_retire(yk_session *s, uint32_t v);
 yk_code yk__streams_acquire(yk_session *s) YK_CHECKED;
 void    yk__streams_release(yk_session *s);
 
-/* ---- variables' storage: variables.c -------------------------------------------------------------------------------- */
+/* ---- variables' storage: variables.c ---------------------------------------------------------------------------- */
 
 /* All with the compile lock held, except those marked. */
 yk_code yk__vars_grow(yk_session *s) YK_CHECKED;                        /* slots for variables made since */
-yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) YK_CHECKED;  /* take over homes and layouts that a compilation chose */
+yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) YK_CHECKED;  /* take over what a compilation chose */
 yk_code yk__var_allocate(yk_session *s, uint32_t v) YK_CHECKED;
 yk_code yk__vars_check(yk_session *s, const yk_plan *p) YK_CHECKED;     /* [any lock] everything read is initialized */
 void    yk__vars_mark(yk_session *s, const yk_plan *p);                 /* [any lock] everything written is initialized */
 void    yk__vars_copy(yk_session *s, yk_var_slot *out);                 /* [any lock] out: [s->nvar] */
 void    yk__vars_free(yk_session *s);
 
-/* ---- trace: trace.c -------------------------------------------------------------------------------------------------- */
+/* ---- trace: trace.c --------------------------------------------------------------------------------------------- */
 
 typedef struct yk_trace_event { const yk_entry *entry; uint32_t instr, lane; uint64_t start, end; } yk_trace_event;
 typedef struct yk_trace {
@@ -160,7 +160,7 @@ typedef struct yk_trace {
 yk_code yk__run_traced(yk_entry *e, const yk_io *io) YK_CHECKED;
 void    yk__trace_free(yk_session *s);
 
-/* ---- session: session.c, open.c --------------------------------------------------------------------------------------- */
+/* ---- session: session.c, open.c --------------------------------------------------------------------------------- */
 
 struct yk_session {
   _Atomic uint32_t refs;             /* the caller's, and one a step */

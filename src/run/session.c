@@ -78,7 +78,7 @@ yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, co
     .soft_placement = s->options.allow_soft_placement, .strict = s->options.strict, .deterministic = s->options.deterministic };
 }
 
-/* ---- placement ------------------------------------------------------------------------------------------------------------------ */
+/* ---- placement -------------------------------------------------------------------------------------------------- */
 
 static yk_code placement(yk_session *s, char **out) {
   const yk_graph *g = s->g;

@@ -25,7 +25,7 @@ struct yk_step {
   yk_bump mem;
 };
 
-/* ---- shared by both ------------------------------------------------------------------------------------------------------ */
+/* ---- shared by both --------------------------------------------------------------------------------------------- */
 
 static bool same_shapes(const yk_step *t, const yk_tensor *const *feeds) {
   const yk_plan_value *want = t->entry->plan->feed;
@@ -125,7 +125,7 @@ static yk_code prepare(yk_step *t) {
   return YK_ENOMEM;
 }
 
-/* ---- public ----------------------------------------------------------------------------------------------------------------- */
+/* ---- public ----------------------------------------------------------------------------------------------------- */
 
 yk_code yk_step_prepare(yk_session *s, size_t nfeed, const yk_value *feeds, size_t nfetch, const yk_value *fetches,
                         size_t ntarget, const yk_value *targets, yk_step **out) {

@@ -17,7 +17,7 @@
 
 enum { MAX_EVENTS = 1 << 22 };
 
-/* ---- collect ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- collect ---------------------------------------------------------------------------------------------------- */
 
 /* With the trace lock held. A trace that runs out of room or memory counts what it drops; the step does not fail for it. */
 static void add(yk_trace *t, yk_entry *e, uint32_t instr, uint64_t start, uint64_t end) {
@@ -84,7 +84,8 @@ static yk_code traced_streams(yk_entry *e, const yk_io *io) {
     const yk_driver *d = r->lane[r->plan->instr[i].stream].driver;
     uint64_t start = 0, end = 0;
     if (r->mark[2 * i + 1] == NULL) continue;
-    if (d->event_time(r->mark[2 * i], &start) == YK_OK && d->event_time(r->mark[2 * i + 1], &end) == YK_OK) add_locked(e->s, e, i, start, end);
+    if (d->event_time(r->mark[2 * i], &start) == YK_OK && d->event_time(r->mark[2 * i + 1], &end) == YK_OK)
+      add_locked(e->s, e, i, start, end);
     else yk_error_clear();
   }
   return rc;
@@ -94,7 +95,7 @@ yk_code yk__run_traced(yk_entry *e, const yk_io *io) {
   return e->run->is_inline ? traced_inline(e, io) : traced_streams(e, io);
 }
 
-/* ---- write ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- write ------------------------------------------------------------------------------------------------------ */
 
 static uint16_t device_of(const yk_trace_event *e) {
   const yk_plan *p = e->entry->plan;
@@ -113,7 +114,7 @@ static int by_start(const void *a, const void *b) {
 static yk_code assign_lanes(yk_trace *t) {
   uint64_t *busy = NULL;
   uint32_t n = 0, cap = 0;
-  qsort(t->event, t->n, sizeof *t->event, by_start);
+  if (t->n) qsort(t->event, t->n, sizeof *t->event, by_start);
   for (uint32_t i = 0; i < t->n; i++) {
     yk_trace_event *e = &t->event[i];
     if (i == 0 || device_of(e) != device_of(e - 1)) n = 0;
@@ -147,8 +148,9 @@ static void put_event(FILE *f, const yk_trace *t, const yk_trace_event *e) {
   bool launch = in->code == YK_I_LAUNCH;
   fputs(",\n{\"ph\":\"X\",\"name\":", f);
   put_text(f, launch ? o->label : copy[in->code]);
-  fprintf(f, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"name\":", launch ? "kernel" : "copy", device_of(e),
-          e->lane, (double)(e->start - t->begin) / 1e3, (double)(e->end - e->start) / 1e3);
+  fprintf(f, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"name\":",
+          launch ? "kernel" : "copy", device_of(e), e->lane, (double)(e->start - t->begin) / 1e3,
+          (double)(e->end - e->start) / 1e3);
   put_text(f, o->name);
   fputs(",\"origin\":", f);
   put_text(f, o->where);
@@ -161,7 +163,8 @@ static void put_event(FILE *f, const yk_trace *t, const yk_trace_event *e) {
 
 static int put_all(FILE *f, const yk_session *s) {
   const yk_trace *t = &s->trace;
-  fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\":%llu},\"traceEvents\":[\n", (unsigned long long)t->dropped);
+  fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\":%llu},\"traceEvents\":[\n",
+          (unsigned long long)t->dropped);
   for (uint16_t i = 0; i < s->devices->n; i++) {
     fprintf(f, "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":", i ? ",\n" : "", i);
     put_text(f, s->devices->at[i].name);
@@ -184,7 +187,8 @@ static yk_code write_file(const yk_session *s, const char *path) {
   if (f) {
     int bad = put_all(f, s);
     if (fclose(f) != 0 || bad) rc = YK_FAIL(EIO, "%s: cannot be written: %s", temporary, strerror(errno));
-    if (rc == YK_OK && rename(temporary, path) != 0) rc = YK_FAIL(EIO, "%s: cannot be renamed to %s: %s", temporary, path, strerror(errno));
+    if (rc == YK_OK && rename(temporary, path) != 0)
+      rc = YK_FAIL(EIO, "%s: cannot be renamed to %s: %s", temporary, path, strerror(errno));
     if (rc != YK_OK) remove(temporary);
   }
   yk__free(temporary);

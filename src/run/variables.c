@@ -42,8 +42,9 @@ static void mark(yk_session *s, uint32_t v) {
 
 static yk_code not_initialized(const yk_variable *v) {
   char text[YK__DESC_TEXT];
-  return YK_FAIL(EINVAL, "variable %s %s (made at %s) is read before it has a value: run yk_global_variables_initializer() or its "
-                 "yk_initializer_op() first, or yk_variable_set()", v->name, yk__desc_text(&v->desc, text, sizeof text), v->where);
+  yk__desc_text(&v->desc, text, sizeof text);
+  return YK_FAIL(EINVAL, "variable %s %s (made at %s) is read before it has a value: run yk_global_variables_initializer() or "
+                 "its yk_initializer_op() first, or yk_variable_set()", v->name, text, v->where);
 }
 
 yk_code yk__vars_check(yk_session *s, const yk_plan *p) {
@@ -79,7 +80,7 @@ yk_code yk__var_allocate(yk_session *s, uint32_t v) {
 
 void yk__vars_copy(yk_session *s, yk_var_slot *out) {
   yk__mutex_lock(&s->var_lock);
-  memcpy(out, s->var, s->nvar * sizeof *out);
+  if (s->nvar) memcpy(out, s->var, s->nvar * sizeof *out);
   yk__mutex_unlock(&s->var_lock);
 }
 
@@ -89,7 +90,7 @@ void yk__vars_free(yk_session *s) {
   yk__free(s->var);
 }
 
-/* ---- moving values: with the streams acquired ----------------------------------------------------------------------------- */
+/* ---- moving values: with the streams acquired ------------------------------------------------------------------- */
 
 typedef struct service { yk_device *d; yk_stream *stream; bool own; } service;
 
@@ -204,7 +205,7 @@ yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) {
   return YK_OK;
 }
 
-/* ---- public ------------------------------------------------------------------------------------------------------------------- */
+/* ---- public ----------------------------------------------------------------------------------------------------- */
 
 /* Home of variable v, decided by placing the whole graph if no plan has yet. */
 static yk_code place(yk_session *s, uint32_t v) {
@@ -222,7 +223,8 @@ static yk_code place(yk_session *s, uint32_t v) {
 
 static yk_code belongs(const yk_session *s, const yk_variable *v) {
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
-  if (v == NULL || v->g != s->g) return YK_FAIL(EINVAL, "the variable%s%s is not of this session's graph", v ? " " : "", v ? v->name : "");
+  if (v == NULL || v->g != s->g)
+    return YK_FAIL(EINVAL, "the variable%s%s is not of this session's graph", v ? " " : "", v ? v->name : "");
   return YK_OK;
 }
 

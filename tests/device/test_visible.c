@@ -29,7 +29,8 @@ static void test_table(void **state) {
     assert_true(n <= table[i].count);
     for (uint16_t k = 0; k < n; k++) snprintf(got + strlen(got), sizeof got - strlen(got), "%s%u", k ? " " : "", out[k]);
     if (strcmp(got, table[i].want) != 0)
-      fail_msg("\"%s\" of %u: \"%s\", expected \"%s\"", table[i].text ? table[i].text : "(unset)", table[i].count, got, table[i].want);
+      fail_msg("\"%s\" of %u: \"%s\", expected \"%s\"", table[i].text ? table[i].text : "(unset)", table[i].count, got,
+               table[i].want);
   }
 }
 

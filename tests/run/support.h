@@ -68,7 +68,8 @@ static inline yk_tensor *ramp(yk_shape shape) {        /* 0, 1, 2, ... */
 static inline void expect_line(const yk_tensor *t, int64_t count, double a, double b) {
   if (yk_tensor_count(t) != count) fail_msg("%lld elements, expected %lld", (long long)yk_tensor_count(t), (long long)count);
   for (int64_t i = 0; i < count; i++)
-    if (yk_tensor_at(t, i) != a * (double)i + b) fail_msg("element %lld: %g, expected %g", (long long)i, yk_tensor_at(t, i), a * (double)i + b);
+    if (yk_tensor_at(t, i) != a * (double)i + b)
+      fail_msg("element %lld: %g, expected %g", (long long)i, yk_tensor_at(t, i), a * (double)i + b);
 }
 
 static inline void run_target(yk_session *s, yk_value target) {

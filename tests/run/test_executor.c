@@ -19,7 +19,7 @@
 
 enum { N = 4 };
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------ */
+/* ---- kernels ---------------------------------------------------------------------------------------------------- */
 
 static yk_code twice(const yk_kernel *k, void *const *arg, void *workspace) {
   (void)k; (void)workspace;
@@ -57,10 +57,11 @@ static yk_kernel make_kernel(yk_dev *dev, int slot, yk_code (*run)(const yk_kern
   return (yk_kernel){ .run = run, .impl = "test", .dev = dev, .nin = nin, .nout = 1, .inline_arg = room[slot] };
 }
 
-/* ---- plans ---------------------------------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------------------------ */
 
 static const yk_desc vec = { .dtype = YK_F32, .rank = 1, .dim = { N } };
-static yk_origin origin[] = { { "a", "Twice", "user.c:1", NULL }, { "b", "Check", "user.c:2", NULL }, { "c", "Add", "user.c:3", NULL } };
+static yk_origin origin[] = { { "a", "Twice", "user.c:1", NULL }, { "b", "Check", "user.c:2", NULL },
+                              { "c", "Add", "user.c:3", NULL } };
 
 typedef struct fixture { yk_devices *d; uint16_t at[2]; yk_kernel kernel[4]; yk_plan_kernel pk[4]; yk_plan p; } fixture;
 
@@ -69,7 +70,8 @@ static void open_devices(fixture *f, uint16_t n) {
   assert_int_equal(yk__devices_open(1, &r, 1, &f->d), YK_OK);
 }
 
-static void kernels(fixture *f, uint32_t n, yk_code (*const run[])(const yk_kernel *, void *const *, void *), const uint32_t *nin, const uint16_t *dev) {
+static void kernels(fixture *f, uint32_t n, yk_code (*const run[])(const yk_kernel *, void *const *, void *),
+                    const uint32_t *nin, const uint16_t *dev) {
   for (uint32_t i = 0; i < n; i++) {
     f->kernel[i] = make_kernel(f->d->at[dev[i]].dev, (int)i, run[i], nin[i]);
     f->pk[i] = (yk_plan_kernel){ .kernel = &f->kernel[i], .impl = "test", .workspace = YK_NO_BUF };
@@ -81,7 +83,8 @@ static void kernels(fixture *f, uint32_t n, yk_code (*const run[])(const yk_kern
   f->p.devices = f->d;
 }
 
-#define BUF(k, a, i) { .kind = (k), .arena = (a), .index = 0, .offset = 64u * (i), .bytes = N * sizeof(float), .desc = { .dtype = YK_F32, .rank = 1, .dim = { N } } }
+#define BUF(k, a, i) { .kind = (k), .arena = (a), .index = 0, .offset = 64u * (i), .bytes = N * sizeof(float), \
+                       .desc = { .dtype = YK_F32, .rank = 1, .dim = { N } } }
 
 static const float x[N] = { 1, 2, 3, 4 };
 
@@ -93,7 +96,8 @@ static void expect(const float *got, float a, float b, float c, float d) {
 
 /* feed x; b = check(x); c = b + counter; fetch c, all on one device */
 static void single_plan(fixture *f) {
-  static yk_instr instr[] = { { YK_I_FEED, 0, 1, 0, 0, 0 }, { YK_I_LAUNCH, 0, 2, 1, 0, 1 }, { YK_I_LAUNCH, 0, 3, 3, 1, 2 }, { YK_I_FETCH, 0, 1, 6, 0, 2 } };
+  static yk_instr instr[] = { { YK_I_FEED, 0, 1, 0, 0, 0 }, { YK_I_LAUNCH, 0, 2, 1, 0, 1 }, { YK_I_LAUNCH, 0, 3, 3, 1, 2 },
+                              { YK_I_FETCH, 0, 1, 6, 0, 2 } };
   static uint32_t arg[] = { 0, 0, 1, 1, 3, 2, 2 };
   static yk_buf buf[] = { BUF(YK_BUF_ARENA, 0, 0), BUF(YK_BUF_ARENA, 0, 1), BUF(YK_BUF_ARENA, 0, 2), BUF(YK_BUF_COUNTER, 0, 3) };
   static yk_arena arena[] = { { 0, 256, 256 } };
@@ -102,9 +106,12 @@ static void single_plan(fixture *f) {
   buf[3].bytes = 8;
   feed[0].desc = fetch[0].desc = vec;
   open_devices(f, 1);
-  kernels(f, 2, (yk_code (*const[])(const yk_kernel *, void *const *, void *)){ refuse_negative, plus_counter }, (uint32_t[]){ 1, 2 }, (uint16_t[]){ 0, 0 });
-  f->p.instr = instr; f->p.ninstr = 4; f->p.arg = arg; f->p.narg = 7; f->p.buf = buf; f->p.nbuf = 4; f->p.arena = arena; f->p.narena = 1;
-  f->p.stream_dev = stream_dev; f->p.nstream = 1; f->p.feed = feed; f->p.nfeed = 1; f->p.fetch = fetch; f->p.nfetch = 1; f->p.uses_counter = 1;
+  kernels(f, 2, (yk_code (*const[])(const yk_kernel *, void *const *, void *)){ refuse_negative, plus_counter },
+          (uint32_t[]){ 1, 2 }, (uint16_t[]){ 0, 0 });
+  f->p.instr = instr; f->p.ninstr = 4; f->p.arg = arg; f->p.narg = 7; f->p.buf = buf; f->p.nbuf = 4; f->p.arena = arena;
+  f->p.narena = 1;
+  f->p.stream_dev = stream_dev; f->p.nstream = 1; f->p.feed = feed; f->p.nfeed = 1; f->p.fetch = fetch; f->p.nfetch = 1;
+  f->p.uses_counter = 1;
 }
 
 static void test_single_inline(void **state) {
@@ -150,12 +157,15 @@ static void test_single_failure(void **state) {
   yk__devices_close(f.d);
 }
 
-/* device 0: feed x, a = 2x, record; device 1: wait, copy, b = check(a') or slow, record; device 0: wait, copy back, c = a + b'', fetch */
+/* device 0: feed x, a = 2x, record; device 1: wait, copy, b = check(a') or slow, record;
+ * device 0: wait, copy back, c = a + b'', fetch */
 static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *const *, void *)) {
   static yk_instr instr[] = {
     { YK_I_FEED, 0, 1, 0, 0, 0 }, { YK_I_LAUNCH, 0, 2, 1, 0, 0 }, { YK_I_RECORD, 0, 0, 0, 0, 0 },
-    { YK_I_WAIT, 1, 0, 0, 0, 1 }, { YK_I_COPY_PEER, 1, 2, 3, 0, 0 }, { YK_I_LAUNCH, 1, 2, 5, 1, 1 }, { YK_I_RECORD, 1, 0, 0, 1, 1 },
-    { YK_I_WAIT, 0, 0, 0, 1, 2 }, { YK_I_COPY_PEER, 0, 2, 7, 0, 1 }, { YK_I_LAUNCH, 0, 3, 9, 2, 2 }, { YK_I_FETCH, 0, 1, 12, 0, 2 },
+    { YK_I_WAIT, 1, 0, 0, 0, 1 }, { YK_I_COPY_PEER, 1, 2, 3, 0, 0 }, { YK_I_LAUNCH, 1, 2, 5, 1, 1 },
+    { YK_I_RECORD, 1, 0, 0, 1, 1 },
+    { YK_I_WAIT, 0, 0, 0, 1, 2 }, { YK_I_COPY_PEER, 0, 2, 7, 0, 1 }, { YK_I_LAUNCH, 0, 3, 9, 2, 2 },
+    { YK_I_FETCH, 0, 1, 12, 0, 2 },
   };
   static uint32_t arg[] = { 0, 0, 1, 4, 1, 4, 5, 2, 5, 1, 2, 3, 3 };
   static yk_buf buf[] = { BUF(YK_BUF_ARENA, 0, 0), BUF(YK_BUF_ARENA, 0, 1), BUF(YK_BUF_ARENA, 0, 2), BUF(YK_BUF_ARENA, 0, 3),
@@ -165,8 +175,10 @@ static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *c
   static yk_plan_value feed[1], fetch[1];
   feed[0].desc = fetch[0].desc = vec;
   open_devices(f, 2);
-  kernels(f, 3, (yk_code (*const[])(const yk_kernel *, void *const *, void *)){ twice, middle, plus }, (uint32_t[]){ 1, 1, 2 }, (uint16_t[]){ 0, 1, 0 });
-  f->p.instr = instr; f->p.ninstr = 11; f->p.arg = arg; f->p.narg = 13; f->p.buf = buf; f->p.nbuf = 6; f->p.arena = arena; f->p.narena = 2;
+  kernels(f, 3, (yk_code (*const[])(const yk_kernel *, void *const *, void *)){ twice, middle, plus }, (uint32_t[]){ 1, 1, 2 },
+          (uint16_t[]){ 0, 1, 0 });
+  f->p.instr = instr; f->p.ninstr = 11; f->p.arg = arg; f->p.narg = 13; f->p.buf = buf; f->p.nbuf = 6; f->p.arena = arena;
+  f->p.narena = 2;
   f->p.stream_dev = stream_dev; f->p.nstream = 2; f->p.event_stream = event_stream; f->p.nevent = 2;
   f->p.feed = feed; f->p.nfeed = 1; f->p.fetch = fetch; f->p.nfetch = 1;
 }

@@ -19,7 +19,7 @@ static line make_line(yk_shape shape) {
   return l;
 }
 
-/* ---- runs ----------------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 static void test_feed_and_fetch(void **state) {
   (void)state;
@@ -44,7 +44,8 @@ static void test_feed_and_fetch(void **state) {
 static void test_feed_anything(void **state) {
   (void)state;
   yk_graph *g = new_graph();
-  yk_value x = yk_placeholder(g, "x", YK_F32, YK_SHAPE(4)), a = yk_add(g, x, yk_scalar_f32(g, 1)), b = yk_mul(g, a, yk_scalar_f32(g, 3));
+  yk_value x = yk_placeholder(g, "x", YK_F32, YK_SHAPE(4));
+  yk_value a = yk_add(g, x, yk_scalar_f32(g, 1)), b = yk_mul(g, a, yk_scalar_f32(g, 3));
   yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(4), YK_ZEROS, NULL);
   yk_value c = yk_add(g, yk_read(v), b);
   yk_session *s = open_session(g, 0);
@@ -106,7 +107,7 @@ static void test_control_dependencies(void **state) {
   end(s, g);
 }
 
-/* ---- mistakes ---------------------------------------------------------------------------------------------------------- */
+/* ---- mistakes --------------------------------------------------------------------------------------------------- */
 
 static void test_mistakes(void **state) {
   (void)state;
@@ -119,7 +120,8 @@ static void test_mistakes(void **state) {
   FAILS(yk_session_run(s, 1, &(yk_feed){ l.x, flat }, 1, &l.y, 0, NULL, &out), YK_EINVAL, "is fed f32[6]; expected f32[?,3]");
   FAILS(yk_session_run(s, 1, &(yk_feed){ l.x, ints }, 1, &l.y, 0, NULL, &out), YK_EINVAL, "is fed i32[2,3]; expected f32[?,3]");
   FAILS(yk_session_run(s, 1, &(yk_feed){ l.x, NULL }, 1, &l.y, 0, NULL, &out), YK_EINVAL, "x (made at ");
-  FAILS(yk_session_run(s, 2, (yk_feed[]){ { l.x, x }, { l.x, x } }, 1, &l.y, 0, NULL, &out), YK_EINVAL, "is fed twice: feeds 0 and 1");
+  FAILS(yk_session_run(s, 2, (yk_feed[]){ { l.x, x }, { l.x, x } }, 1, &l.y, 0, NULL, &out), YK_EINVAL,
+        "is fed twice: feeds 0 and 1");
   FAILS(yk_session_run(s, 1, &(yk_feed){ l.x, x }, 1, &op, 0, NULL, &out), YK_EINVAL, "pass it as a target");
   FAILS(yk_session_run(s, 1, &(yk_feed){ op, x }, 1, &l.y, 0, NULL, &out), YK_EINVAL, "cannot be fed");
   FAILS(yk_session_run(s, 0, NULL, 1, &(yk_value){ 12345 }, 0, NULL, &out), YK_ENOTFOUND, "fetch 0: value 12345");
@@ -217,7 +219,7 @@ static void test_frozen(void **state) {
   end(s, l.g);
 }
 
-/* ---- prepared steps ------------------------------------------------------------------------------------------------------ */
+/* ---- prepared steps --------------------------------------------------------------------------------------------- */
 
 static void test_step(void **state) {
   (void)state;
@@ -262,7 +264,8 @@ static void test_memory_stays_flat(void **state) {
     OK(yk_session_run(s, 1, &(yk_feed){ l.x, x }, 1, &l.y, 0, NULL, &out));
     yk_tensor_free(out);
   }
-  if (yk__alloc_live() != live) fail_msg("%llu live allocations, %llu before", (unsigned long long)yk__alloc_live(), (unsigned long long)live);
+  if (yk__alloc_live() != live)
+    fail_msg("%llu live allocations, %llu before", (unsigned long long)yk__alloc_live(), (unsigned long long)live);
   yk_step_free(step);
   yk_tensor_free(x);
   end(s, l.g);
@@ -291,7 +294,37 @@ static void test_cache_is_bounded(void **state) {
   end(s, l.g);
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------------------------------------- */
+/* The n-th allocation fails, for every n: a clean ENOMEM, nothing leaks, and the same session then succeeds. */
+static void test_out_of_memory(void **state) {
+  (void)state;
+  line l = make_line(YK_SHAPE(-1));
+  yk_tensor *x = ramp(YK_SHAPE(4));
+  uint64_t live = yk__alloc_live();
+  uint64_t n = 1;
+  for (int done = 0; !done; n++) {
+    yk_tensor *out = NULL;
+    yk_session *s = NULL;
+    yk_session_options o = options(1);
+    yk__alloc_fail_at(n);
+    yk_code rc = yk_session_open(l.g, &o, &s);
+    if (rc == YK_OK) rc = yk_session_run(s, 1, &(yk_feed){ l.x, x }, 1, &l.y, 0, NULL, &out);
+    yk__alloc_fail_at(0);
+    done = rc == YK_OK;
+    if (!done && rc != YK_ENOMEM)
+      fail_msg("allocation %llu: %s: %s", (unsigned long long)n, yk_code_name(rc), yk_error_message());
+    if (s && !out) OK(yk_session_run(s, 1, &(yk_feed){ l.x, x }, 1, &l.y, 0, NULL, &out));
+    if (out) expect_line(out, 4, 2, 1);
+    yk_tensor_free(out);
+    yk_session_close(s);
+    if (yk__alloc_live() != live)
+      fail_msg("allocation %llu: %lld leaked", (unsigned long long)n, (long long)(yk__alloc_live() - live));
+  }
+  assert_true(n > 20);
+  yk_tensor_free(x);
+  yk_graph_free(l.g);
+}
+
+/* ---- random numbers --------------------------------------------------------------------------------------------- */
 
 static void test_random(void **state) {
   (void)state;
@@ -314,14 +347,15 @@ static void test_random(void **state) {
   }
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 typedef struct worker { yk_session *s; line l; yk_value more; yk_thread thread; int failed; } worker;
 static void *work(void *arg) {
   worker *w = arg;
   yk_tensor *x = ramp(YK_SHAPE(6)), *out;
   for (int i = 0; i < 200; i++) {
-    if (yk_session_run(w->s, 1, &(yk_feed){ w->l.x, x }, 1, &w->l.y, i % 4 == 0, &w->more, &out) != YK_OK) { w->failed = 1; break; }
+    yk_feed feed = { w->l.x, x };
+    if (yk_session_run(w->s, 1, &feed, 1, &w->l.y, i % 4 == 0, &w->more, &out) != YK_OK) { w->failed = 1; break; }
     for (int64_t k = 0; k < 6; k++) w->failed |= yk_tensor_at(out, k) != 2.0 * (double)k + 1;
     yk_tensor_free(out);
   }
@@ -357,8 +391,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_feed_and_fetch), cmocka_unit_test(test_feed_anything), cmocka_unit_test(test_order_is_irrelevant),
     cmocka_unit_test(test_control_dependencies), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_sticky_error),
-    cmocka_unit_test(test_bad_options), cmocka_unit_test(test_failing_kernel), cmocka_unit_test(test_frozen), cmocka_unit_test(test_step),
-    cmocka_unit_test(test_memory_stays_flat), cmocka_unit_test(test_cache_is_bounded), cmocka_unit_test(test_random),
+    cmocka_unit_test(test_bad_options), cmocka_unit_test(test_failing_kernel), cmocka_unit_test(test_frozen),
+    cmocka_unit_test(test_step), cmocka_unit_test(test_memory_stays_flat), cmocka_unit_test(test_cache_is_bounded),
+    cmocka_unit_test(test_out_of_memory),
+    cmocka_unit_test(test_random),
     cmocka_unit_test(test_threads),
   };
   driver = "ref";

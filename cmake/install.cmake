@@ -13,5 +13,7 @@ install(EXPORT yoke-targets NAMESPACE yoke:: DESTINATION ${package_dir} FILE yok
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/yoke-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/yoke-config-version.cmake DESTINATION ${package_dir})
 
+# Relative to itself, so that `cmake --install --prefix` elsewhere is right too.
+file(RELATIVE_PATH YOKE_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/yoke.pc.in ${CMAKE_BINARY_DIR}/yoke.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/yoke.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

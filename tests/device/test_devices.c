@@ -1,0 +1,174 @@
+/*
+ * test_devices.c - a session's devices: names, limits, shares of the cores.
+ *
+ * The null driver stands in where only names and numbers matter, since its memory costs nothing.
+ */
+#include <pthread.h>
+#include "base/alloc.h"
+#include "base/thread.h"
+#include "rig.h"
+
+static void test_names(void **state) {
+  (void)state;
+  const yk_device_request want[] = {
+    { .type = "CPU", .count = 1 }, { .type = "GPU", .driver = "null", .count = 2, .is_virtual = 1 }, { .type = "GPU",
+                                                                                                       .driver = "cpu",
+        .count = 1 },
+  };
+  yk_devices *all = NULL;
+  OK(yk__devices_open(3, want, 0, &all));
+  assert_int_equal(all->n, 4);
+  static const char *const names[] = { "CPU:0", "GPU:0", "GPU:1", "GPU:2" };
+  static const char *const drivers[] = { "cpu", "null", "null", "cpu" };
+  for (uint16_t i = 0; i < 4; i++) {
+    char name[YK__DEVICE_TEXT];
+    snprintf(name, sizeof name, "/job:localhost/replica:0/task:0/device:%s", names[i]);
+    assert_string_equal(all->at[i].name, name);
+    assert_string_equal(all->at[i].driver->name, drivers[i]);
+    assert_int_equal(all->at[i].index, i);
+    yk_device_spec request;
+    char shorter[16];
+    snprintf(shorter, sizeof shorter, "/%s", names[i]);
+    OK(yk__device_parse(shorter, &request));
+    assert_true(yk__device_matches(&request, &all->at[i].spec));
+  }
+  assert_int_equal(all->at[1].is_virtual, 1);
+  assert_int_equal(all->at[3].is_virtual, 0);
+  char text[512], small[60];
+  assert_non_null(strstr(yk__devices_text(all, text, sizeof text), "CPU:0, /job:localhost/replica:0/task:0/device:GPU:0, "));
+  assert_int_equal(strlen(yk__devices_text(all, small, sizeof small)), sizeof small - 1);
+  yk__devices_close(all);
+  yk__devices_close(NULL);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  yk_devices *all = NULL;
+  FAILS(EINVAL, yk__devices_open(0, NULL, 0, &all));
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "CPU", .count = 0 }, 0, &all));
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "", .count = 1 }, 0, &all));
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "A_TYPE_TOO_LONG_TO_BE_ONE", .count = 1 }, 0, &all));
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "CPU", .count = 1 }, -1, &all));
+  FAILS(ENOTFOUND, yk__devices_open(1, &(yk_device_request){ .type = "GPU", .driver = "cuda", .count = 1 }, 0, &all));
+  SAYS("cuda");
+  SAYS("GPU");
+  assert_null(all);
+}
+
+static void test_limits(void **state) {
+  (void)state;
+  const yk_device_request want[] = { { .type = "CPU", .count = 1 }, { .type = "GPU", .count = 1, .is_virtual = 1 },
+                                     { .type = "GPU", .count = 1, .is_virtual = 1, .limit = 1000 } };
+  yk_devices *all = NULL;
+  OK(yk__devices_open(3, want, 0, &all));
+  uint64_t total = all->at[0].info.bytes_total;
+  assert_int_equal(all->at[0].limit, total);
+  assert_int_equal(all->at[1].limit, total / 4);
+  yk_device *d = &all->at[2];
+  assert_int_equal(d->limit, 1000);
+  yk_mem a = { 0 }, b = { 0 }, c = { .bytes = 3 };
+  OK(yk__device_alloc(d, 600, &a));
+  OK(yk__device_alloc(d, 0, &b));
+  FAILS(ENOMEM, yk__device_alloc(d, 401, &c));
+  SAYS("device:GPU:1: 401 bytes asked for, 600 in use, the limit is 1000");
+  assert_true(c.base == NULL && c.bytes == 3);
+  FAILS(ENOMEM, yk__device_alloc(d, SIZE_MAX, &c));
+  OK(yk__device_alloc(d, 400, &c));
+  assert_int_equal(d->in_use, 1000);
+  yk__device_free(d, a);
+  yk__device_free(d, b);
+  yk__device_free(d, (yk_mem){ 0 });
+  assert_int_equal(d->in_use, 400);
+  assert_int_equal(d->peak, 1000);
+  yk__device_free(d, c);
+  assert_int_equal(d->in_use, 0);
+  yk__alloc_fail_at(1);                        /* the host itself has none left: counted back */
+  FAILS(ENOMEM, yk__device_alloc(d, 100, &a));
+  yk__alloc_fail_at(0);
+  SAYS("device:GPU:1");
+  assert_int_equal(d->in_use, 0);
+  yk__devices_close(all);
+}
+
+static void check_shares(uint16_t cpus, uint16_t gpus, int cores, const uint32_t *first, const uint32_t *n) {
+  const yk_device_request want[] = { { .type = "CPU", .driver = "null", .count = cpus }, { .type = "GPU", .driver = "null",
+                                                                                           .count = gpus } };
+  yk_devices *all = NULL;
+  OK(yk__devices_open(2, want, cores, &all));
+  for (uint16_t i = 0; i < all->n; i++) {
+    const yk_dev_config *c = &all->at[i].config;
+    if (c->first_core != first[i] || c->ncores != n[i])
+      fail_msg("%u CPUs, %u GPUs, %d cores: %s has %u from %u, expected %u from %u", cpus, gpus, cores, all->at[i].name,
+               c->ncores, c->first_core, n[i], first[i]);
+    if (c->pin && (int)(c->first_core + c->ncores) > yk__ncores()) fail_msg("%s pinned to cores that are not there",
+                                                                            all->at[i].name);
+  }
+  yk__devices_close(all);
+}
+
+#define LIST(...) (const uint32_t[]){ __VA_ARGS__ }
+static void test_shares(void **state) {
+  (void)state;
+  check_shares(1, 0, 8, LIST(0), LIST(8));
+  check_shares(4, 0, 8, LIST(0, 2, 4, 6), LIST(2, 2, 2, 2));
+  check_shares(1, 4, 8, LIST(0, 0, 2, 4, 6), LIST(8, 2, 2, 2, 2));      /* the CPU works while the GPUs wait */
+  check_shares(2, 3, 8, LIST(0, 0, 0, 3, 6), LIST(8, 8, 3, 3, 2));
+  check_shares(0, 5, 2, LIST(0, 1, 0, 1, 0), LIST(1, 1, 1, 1, 1));      /* more devices than cores */
+  uint32_t all = (uint32_t)yk__ncores();
+  check_shares(1, 0, 0, LIST(0), LIST(all));
+}
+
+static void *ask_stream(void *arg) {
+  yk_stream *s = NULL;
+  return yk__device_stream(arg, &s) == YK_OK ? s : NULL;
+}
+
+static void test_stream(void **state) {
+  (void)state;
+  enum { ASKERS = 4 };
+  yk_devices *all = NULL;
+  OK(yk__devices_open(1, &(yk_device_request){ .type = "CPU", .count = 1 }, 1, &all));
+  pthread_t t[ASKERS];
+  void *got[ASKERS];
+  for (int i = 0; i < ASKERS; i++) assert_int_equal(pthread_create(&t[i], NULL, ask_stream, &all->at[0]), 0);
+  for (int i = 0; i < ASKERS; i++) assert_int_equal(pthread_join(t[i], &got[i]), 0);
+  assert_non_null(got[0]);
+  for (int i = 1; i < ASKERS; i++) assert_ptr_equal(got[i], got[0]);
+  OK(all->at[0].driver->stream_sync(got[0], NULL));
+  yk__devices_close(all);
+}
+
+/* Every allocation on the way fails once: a clean ENOMEM, nothing left behind. */
+static void test_out_of_memory(void **state) {
+  (void)state;
+  const yk_device_request want[] = { { .type = "CPU", .count = 1 }, { .type = "GPU", .count = 2, .is_virtual = 1 } };
+  uint64_t live = yk__alloc_live();
+  yk_code rc = YK_ENOMEM;
+  int tries = 0;
+  for (uint64_t n = 1; rc != YK_OK; n++, tries++) {
+    assert_true(n < 100);
+    yk_devices *all = NULL;
+    yk_stream *s = NULL;
+    yk__alloc_fail_at(n);
+    rc = yk__devices_open(2, want, 1, &all);
+    if (rc == YK_OK) {
+      rc = yk__device_stream(&all->at[1], &s);
+      if (rc != YK_OK) assert_null(s);
+      yk__devices_close(all);
+    } else {
+      assert_null(all);
+    }
+    yk__alloc_fail_at(0);
+    if (rc != YK_OK) FAILS(ENOMEM, rc);
+    assert_int_equal(yk__alloc_live(), live);
+  }
+  assert_true(tries >= 7);                     /* list, devices, three opened, a stream and its queue */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_names),  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
+    cmocka_unit_test(test_shares), cmocka_unit_test(test_stream),  cmocka_unit_test(test_out_of_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

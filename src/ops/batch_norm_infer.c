@@ -71,7 +71,7 @@ static yk_code infer_grad(const yk_infer *c) {
 
 static yk_code grad_grad(yk_grad *c) {
   (void)c;
-  return YK_FAIL(EUNSUPPORTED, "batch_norm_infer_grad has no gradient: second derivatives through batch_norm_infer are not available");
+  return YK_FAIL(EUNSUPPORTED, "second derivatives through batch_norm_infer are not available");
 }
 
 static yk_code ref_grad(const yk_ref *c) {

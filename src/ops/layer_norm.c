@@ -30,7 +30,7 @@ static yk_code infer(const yk_infer *c) {
 
 static yk_code grad(yk_grad *c) {
   if (c->dout[1].id || c->dout[2].id)
-    return YK_FAIL(EUNSUPPORTED, "layer_norm: gradients through its outputs mean and rstd are not available");
+    return YK_FAIL(EUNSUPPORTED, "gradients through its outputs mean and rstd are not available");
   if (!c->dout[0].id) return YK_OK;
   c->din[0] = YK__OPA(c, layer_norm_grad, c->attrs, 5, c->dout[0], c->in[0], c->in[1], c->out[1], c->out[2]);
   c->din[1] = yk_output(c->g, c->din[0], 1);
@@ -99,7 +99,7 @@ static yk_code infer_grad(const yk_infer *c) {
 
 static yk_code grad_grad(yk_grad *c) {
   (void)c;
-  return YK_FAIL(EUNSUPPORTED, "layer_norm_grad has no gradient: second derivatives through layer_norm are not available");
+  return YK_FAIL(EUNSUPPORTED, "second derivatives through layer_norm are not available");
 }
 
 static yk_code ref_grad(const yk_ref *c) {

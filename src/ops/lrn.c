@@ -80,7 +80,7 @@ static yk_code infer_grad(const yk_infer *c) {
 
 static yk_code grad_grad(yk_grad *c) {
   (void)c;
-  return YK_FAIL(EUNSUPPORTED, "lrn_grad has no gradient: second derivatives through lrn are not available");
+  return YK_FAIL(EUNSUPPORTED, "second derivatives through lrn are not available");
 }
 
 /* dx_k = dy_k * N_k^-beta - 2 alpha beta x_k * sum over |i-k| <= radius of dy_i x_i N_i^(-beta-1) */

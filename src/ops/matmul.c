@@ -2,7 +2,7 @@
  * matmul.c - matrix product, batched and with either side transposed.
  *
  * The gradient of a product is two products; which side is transposed there follows from the table in
- * yk__matmul_grad. A batch axis that was broadcast is summed again.
+ * yk__matmul_grad. Summing over a batch axis that was broadcast is autodiff's business.
  */
 #include "ops/matmul_shape.h"
 
@@ -60,14 +60,6 @@ void yk__matmul_ref(const yk_matmul_attrs *t, const yk_desc *da, const yk_desc *
   }
 }
 
-/* x summed back to the shape of `like`, unless both have no batch or are known to agree. */
-static yk_value unbroadcast(yk_grad *c, yk_value x, yk_value like) {
-  const yk_desc *a = yk_value_desc(c->g, x), *b = yk_value_desc(c->g, like);
-  if (!a || !b || (a->rank == 2 && b->rank == 2)) return x;
-  if (yk__desc_known(a) && yk__desc_known(b) && yk__desc_same_shape(a, b)) return x;
-  return YK__OP2(c, sum_to, x, like);
-}
-
 void yk__matmul_grad(yk_grad *c, yk_value dy, yk_value *da, yk_value *db) {
   const yk_matmul_attrs *t = c->attrs;
   int ta = t->transpose_a != 0, tb = t->transpose_b != 0;
@@ -77,8 +69,8 @@ void yk__matmul_grad(yk_grad *c, yk_value dy, yk_value *da, yk_value *db) {
    *   db   a' dy        dy' a        a dy         dy' a'     */
   yk_matmul_attrs wa = ta ? (yk_matmul_attrs){ .transpose_a = tb, .transpose_b = 1 } : (yk_matmul_attrs){ .transpose_b = !tb };
   yk_matmul_attrs wb = tb ? (yk_matmul_attrs){ .transpose_a = 1, .transpose_b = ta } : (yk_matmul_attrs){ .transpose_a = !ta };
-  *da = unbroadcast(c, ta ? YK__OPA(c, matmul, &wa, 2, b, dy) : YK__OPA(c, matmul, &wa, 2, dy, b), a);
-  *db = unbroadcast(c, tb ? YK__OPA(c, matmul, &wb, 2, dy, a) : YK__OPA(c, matmul, &wb, 2, a, dy), b);
+  *da = ta ? YK__OPA(c, matmul, &wa, 2, b, dy) : YK__OPA(c, matmul, &wa, 2, dy, b);
+  *db = tb ? YK__OPA(c, matmul, &wb, 2, dy, a) : YK__OPA(c, matmul, &wb, 2, a, dy);
 }
 
 static yk_code infer(const yk_infer *c) { return yk__matmul_shape(c->attrs, &c->in[0], &c->in[1], &c->out[0]); }

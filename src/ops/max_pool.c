@@ -88,7 +88,7 @@ static yk_code infer_grad(const yk_infer *c) {
 
 static yk_code grad_grad(yk_grad *c) {
   (void)c;
-  return YK_FAIL(EUNSUPPORTED, "max_pool_grad has no gradient: second derivatives through max_pool are not available");
+  return YK_FAIL(EUNSUPPORTED, "second derivatives through max_pool are not available");
 }
 
 static yk_code ref_grad(const yk_ref *c) {

@@ -89,6 +89,9 @@ const yk_driver *yk__cpu_plugin(const yk_host *host);   /* the driver's one entr
 /* ---- entries of the driver's table, by file ------------------------------------------------------- */
 
 yk_code yk__cpu_kernel_prepare(yk_dev *dev, const yk_kernel_spec *spec, yk_kernel **out, yk_kernel_info *info);
+/* For tests: name of an op's candidate number n, NULL past the last; prepare with that candidate alone (-1 = all in order). */
+const char *yk__cpu_candidate_name(const char *op, int number);
+yk_code yk__cpu_kernel_prepare_only(yk_dev *dev, const yk_kernel_spec *spec, int only, yk_kernel **out, yk_kernel_info *info);
 yk_code yk__cpu_kernel_launch(yk_kernel *k, yk_stream *s, const yk_mem *arg, uint32_t nargs, yk_mem workspace);
 void    yk__cpu_kernel_free(yk_kernel *k);
 

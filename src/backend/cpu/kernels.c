@@ -96,13 +96,15 @@ void yk__cpu_kernel_free(yk_kernel *k) {
   yk__cpu_host->free(k);
 }
 
-/* Ask the op's candidates in order. EUNSUPPORTED lists what each said. */
-static yk_code choose(yk_cpu_prepare *p) {
+/* Ask the op's candidates in order, or only candidate number `only` (-1: all). EUNSUPPORTED lists what each said. */
+static yk_code choose(yk_cpu_prepare *p, int only) {
   char reasons[REASONS_BYTES];
   size_t used = 0;
+  int number = 0;
   reasons[0] = '\0';
   for (const yk_cpu_entry *e = table; e->op; e++) {
     if (strcmp(e->op, p->spec->op) != 0) continue;
+    if (only >= 0 && number++ != only) continue;
     kernel_reset(p->k, p->spec);
     p->inplace = 0;
     p->workspace = 0;
@@ -120,11 +122,21 @@ static yk_code choose(yk_cpu_prepare *p) {
   return YK_CPU_FAIL(EUNSUPPORTED, "no cpu kernel takes this %s (%s)", p->spec->op, reasons);
 }
 
+const char *yk__cpu_candidate_name(const char *op, int number) {
+  for (const yk_cpu_entry *e = table; e->op; e++)
+    if (strcmp(e->op, op) == 0 && number-- == 0) return e->name;
+  return NULL;
+}
+
 yk_code yk__cpu_kernel_prepare(yk_dev *dev, const yk_kernel_spec *spec, yk_kernel **out, yk_kernel_info *info) {
+  return yk__cpu_kernel_prepare_only(dev, spec, -1, out, info);
+}
+
+yk_code yk__cpu_kernel_prepare_only(yk_dev *dev, const yk_kernel_spec *spec, int only, yk_kernel **out, yk_kernel_info *info) {
   yk_kernel *k = NULL;
   YK_TRY(kernel_new(dev, spec, &k));
   yk_cpu_prepare p = { .spec = spec, .k = k };
-  yk_code rc = choose(&p);
+  yk_code rc = choose(&p, only);
   if (rc != YK_OK) {
     yk__cpu_kernel_free(k);
     return rc;

@@ -125,7 +125,7 @@ WHERES(b2, uint16_t)
 WHERES(b4, uint32_t)
 WHERES(b8, uint64_t)
 
-/* Float to integer: truncate, saturate, NaN gives 0. */
+/* To an integer: truncate, saturate, NaN gives 0. */
 #define CAST(from, ft, to, tt, expr)                                                                   \
   static void cast_##from##_##to(ARGS) {                                                               \
     const ft *a = xv;                                                                                  \
@@ -150,12 +150,14 @@ static inline uint8_t f_to_u8(double x) {
   x = x > 0.0 ? x : 0.0;
   return (uint8_t)(int32_t)(x > 255.0 ? 255.0 : x);
 }
+static inline int32_t i_to_i32(int64_t x) { return x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : (int32_t)x; }
+static inline uint8_t i_to_u8(int64_t x) { return x < 0 ? 0 : x > 255 ? 255 : (uint8_t)x; }
 #define CASTS_FLOAT(from, ft)                                                                          \
   CAST(from, ft, f32, float, x) CAST(from, ft, f64, double, x) CAST(from, ft, i32, int32_t, f_to_i32((double)x)) \
   CAST(from, ft, i64, int64_t, f_to_i64((double)x)) CAST(from, ft, u8, uint8_t, f_to_u8((double)x)) CAST(from, ft, bool, uint8_t, x != 0)
 #define CASTS_INT(from, ft)                                                                            \
-  CAST(from, ft, f32, float, x) CAST(from, ft, f64, double, x) CAST(from, ft, i32, int32_t, x)         \
-  CAST(from, ft, i64, int64_t, x) CAST(from, ft, u8, uint8_t, x) CAST(from, ft, bool, uint8_t, x != 0)
+  CAST(from, ft, f32, float, x) CAST(from, ft, f64, double, x) CAST(from, ft, i32, int32_t, i_to_i32(x)) \
+  CAST(from, ft, i64, int64_t, x) CAST(from, ft, u8, uint8_t, i_to_u8(x)) CAST(from, ft, bool, uint8_t, x != 0)
 CASTS_FLOAT(f32, float)
 CASTS_FLOAT(f64, double)
 CASTS_INT(i32, int32_t)

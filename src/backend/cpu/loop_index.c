@@ -251,18 +251,21 @@ yk_code yk__cpu_loop_top_k(yk_cpu_prepare *p) {
   return YK_OK;
 }
 
+/* dy into zeros; a position named twice gets both. */
 static yk_code top_grad_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const top *t = k->state;
   const int32_t *index = arg[1];
-  size_t bytes = yk__cpu_dtype_bytes(k->in[0].dtype);
-  const char *dy = arg[0];
-  char *dx = arg[3];
+  const int64_t bytes = t->type == L_F64 ? 8 : 4;
+  const yk_elem_fn add = yk__loop_elem()->fn[E_add][t->type][L_VV];
+  const double none[2] = { 0, 0 };
   (void)workspace;
-  yk__cpu_fill_bytes(dx, 0, (size_t)(t->rows * t->n) * bytes);
-  for (int64_t i = 0; i < t->rows * t->k; i++) {
+  for (int64_t i = 0; i < t->rows * t->k; i++)
     if (index[i] < 0 || index[i] >= t->n)
       return YK_CPU_FAIL(EINVAL, "top_k_grad: index %d at position %lld is outside [0, %lld)", index[i], (long long)i, (long long)t->n);
-    memcpy(dx + (size_t)(i / t->k * t->n + index[i]) * bytes, dy + (size_t)i * bytes, bytes);
+  yk__cpu_fill_bytes(arg[3], 0, (size_t)(t->rows * t->n * bytes));
+  for (int64_t i = 0; i < t->rows * t->k; i++) {
+    char *dx = (char *)arg[3] + (i / t->k * t->n + index[i]) * bytes;
+    add(1, dx, (const char *)arg[0] + i * bytes, NULL, dx, none);
   }
   return YK_OK;
 }
@@ -271,6 +274,8 @@ yk_code yk__cpu_loop_top_k_grad(yk_cpu_prepare *p) {
   top *t;
   YK_TRY(yk__loop_body(p, sizeof *t, top_grad_run, "plain:top_k_grad", &t));
   top_shape(t, &p->k->out[0], &p->k->in[0]);
+  if (t->type != L_F32 && t->type != L_F64) return YK_CPU_REFUSE("only floating point");
+  yk__loop_workspace(p, 0);
   return YK_OK;
 }
 

@@ -183,7 +183,6 @@ static void plan_loops(reduce *r, const fold_dims *d) {
     if (d->folded[i]) r->units *= d->len[i];
     else r->groups *= d->len[i];
   }
-  r->outputs = r->groups * (r->width ? r->width : 1);
   r->block = r->width ? (r->width < COLUMNS ? r->width : COLUMNS) : 1;
   r->column_blocks = r->width ? (r->width + r->block - 1) / r->block : 1;
   r->step = UNIT / r->block > 0 ? UNIT / r->block : 1;
@@ -231,6 +230,7 @@ static yk_code reduce_new(yk_cpu_prepare *p, yk_fold fold, const fold_dims *d, i
   r->unit = unit_of(fold, dtype, r->is_float);
   r->scale = scale;
   plan_loops(r, d);
+  r->outputs = yk__cpu_count(&k->out[0]);
   if (mean) {
     int64_t folded = 1;
     for (uint32_t i = 0; i < d->n; i++) folded *= d->folded[i] ? d->len[i] : 1;

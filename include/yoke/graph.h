@@ -65,7 +65,8 @@ yk_value       yk_output(const yk_graph *g, yk_value v, uint16_t k);
 yk_value       yk_find(const yk_graph *g, const char *name);
 
 /* Give the next node this name instead of its op's label (made unique in its scope); then forgotten. Returns g, so it nests:
- * yk_matmul(yk_named(g, "logits"), a, b, NULL). */
+ * yk_matmul(yk_named(g, "logits"), a, b, NULL). a and b should be values made before: C does not say in which order arguments
+ * are worked out, so a builder called among them might take the name. */
 yk_graph *yk_named(yk_graph *g, const char *name);
 
 /* Any op of the registry. attrs NULL = defaults; `nout` 0 = as many as the op has ports. Returns output 0. */

@@ -95,17 +95,23 @@ static void unite(yk_graph *g, yk_node *n, uint32_t with) {
 }
 
 /* Join the groups of the colocation scopes and, for writers, of the variables written; those also say where it is. */
-static void colocate(const making *m, yk_node *n) {
+static yk_code colocate(const making *m, yk_node *n) {
   yk_graph *g = m->g;
+  const yk_node *home = NULL;
   n->colocate = n->id;
   for (uint32_t i = 0; yk__scope_colocate(g, i); i++) unite(g, n, yk__scope_colocate(g, i));
   for (uint16_t i = 0; i < m->nin; i++) {
     const yk_port *port = yk__op_in_port(m->op, m->attrs, m->nin, i);
     const yk_node *var = yk__value_node(g, m->in[i]);
     if (!port || !(port->flags & YK_PORT_WRITE) || !var) continue;
+    if (home && strcmp(home->device_text, var->device_text))
+      return YK_FAIL(EINVAL, "%s '%s' would write variables of two homes: '%s' on '%s' and '%s' on '%s'", n->op->label, n->name,
+                     home->name, home->device_text, var->name, var->device_text);
+    home = var;
     unite(g, n, var->id);
     if (!yk__device_empty(&var->device)) n->device = var->device;
   }
+  return YK_OK;
 }
 
 /* ---- appending ---- */
@@ -144,7 +150,7 @@ static yk_code fill(making *m, yk_node *n) {
   if (!n->ctrl) return YK_ENOMEM;
   YK_TRY(reserve_values(g, m->nout));
   YK_TRY(yk__names_bind(g, n->name, n->id));
-  colocate(m, n);
+  YK_TRY(colocate(m, n));
   n->device_text = yk__bump_str(&g->arena, yk__device_text(&n->device, text));
   return n->device_text ? YK_OK : YK_ENOMEM;
 }

@@ -282,6 +282,17 @@ static void test_updates_sit_with_the_variable(void **state) {
   done(g);
 }
 
+static void test_one_update_has_one_home(void **state) {
+  (void)state;
+  yk_graph *g = new_graph();
+  yk_variable *w[2] = { NULL };
+  YK_DEVICE(g, "/gpu:0") w[0] = get(g, "a");
+  YK_DEVICE(g, "/gpu:1") w[1] = get(g, "b");
+  yk_value grad[2] = { x2(g, "x"), x2(g, "x") };
+  yk_sgd_update(g, 2, w, grad, yk_scalar_f32(g, 0.1f));
+  FAILED(g, YK_EINVAL, "variables of two homes", "'a' on '/device:GPU:0'", "'b' on '/device:GPU:1'");
+}
+
 /* A variable made under control dependencies does not wait for them. */
 static void test_no_control_dependencies(void **state) {
   (void)state;
@@ -313,7 +324,8 @@ int main(void) {
     cmocka_unit_test(test_name_taken_by_another_node), cmocka_unit_test(test_random_initializers),
     cmocka_unit_test(test_seeds_depend_on_names_only), cmocka_unit_test(test_other_initializers),
     cmocka_unit_test(test_regularizers), cmocka_unit_test(test_collections),
-    cmocka_unit_test(test_updates_sit_with_the_variable), cmocka_unit_test(test_no_control_dependencies),
+    cmocka_unit_test(test_updates_sit_with_the_variable), cmocka_unit_test(test_one_update_has_one_home),
+    cmocka_unit_test(test_no_control_dependencies),
     cmocka_unit_test(test_storage_is_not_a_value),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,6 +158,21 @@ yk_code yk__cpu_layout_bytes(const yk_desc *d, uint64_t *out) {
   return YK_OK;
 }
 
+int yk__layout_channel_block(const yk_desc *d) {
+  const yk_layout *l = layout_at(d->layout);
+  yk_md md;
+  yk_md_info f;
+  if (!l || l->role != YK_ROLE_PICTURE || d->rank != 4) return 0;
+  if (yk__layout_md(d, YK_ROLE_PICTURE, 1, &md) != YK_OK) return 0;
+  int rc = yk__md_info(&md, &f);
+  yk__md_free(&md);
+  if (rc || f.nblocks != 1 || f.index[0] != 1) return 0;
+  const dnnl_dim_t b = f.block[0], pixels = f.dim[2] * f.dim[3];
+  if ((f.dim[3] > 1 && f.stride[3] != b) || (f.dim[2] > 1 && f.stride[2] != b * f.dim[3])) return 0;
+  if ((f.padded[1] > b && f.stride[1] != b * pixels) || (f.dim[0] > 1 && f.stride[0] != f.padded[1] * pixels)) return 0;
+  return (int)b;
+}
+
 int64_t yk__cpu_layout_count(const yk_desc *d) {
   uint64_t bytes;
   if (d->layout == YK_LAYOUT_PLAIN) return yk__cpu_count(d);

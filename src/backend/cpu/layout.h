@@ -26,6 +26,9 @@ int64_t yk__cpu_layout_count(const yk_desc *d);
 /* Does the buffer hold padding? It must stay zero: an element-wise kernel whose f(0) is not 0 must ask for plain then. */
 int yk__cpu_layout_padded(const yk_desc *d);
 
+/* B if d is a picture in the layout [N, C/B, H, W, B], else 0. Channels beyond the last one are padding. */
+int yk__layout_channel_block(const yk_desc *d);
+
 /* ---- for kernels through oneDNN ---- */
 
 /* oneDNN's name of a dtype; dnnl_data_type_undef if it has none. */

@@ -6,6 +6,7 @@
  */
 #include "dnnl_block.h"
 #include <math.h>
+#include <stddef.h>
 
 #define PASTE2(a, b) a##_##b
 #define PASTE(a, b) PASTE2(a, b)
@@ -27,8 +28,9 @@ typedef uint16_t uh8 __attribute__((vector_size(16), aligned(2), may_alias));
 typedef uint16_t uh16 __attribute__((vector_size(32), aligned(2), may_alias));
 
 /* Round to nearest even; NaN stays NaN. */
-#define TO_BF16(V, W, H, v) \
-  __builtin_convertvector((((((W)(v)) + 0x7fffu + ((((W)(v)) >> 16) & 1u)) >> 16) & (W)((v) == (v))) | (0x7fc0u & (W)((v) != (v))), H)
+#define TO_BF16(W, H, v)                                                                            \
+  __builtin_convertvector((((((W)(v)) + 0x7fffu + ((((W)(v)) >> 16) & 1u)) >> 16) & (W)((v) == (v))) | \
+                          (0x7fc0u & (W)((v) != (v))), H)
 
 #define T float
 #define B 8
@@ -68,7 +70,7 @@ typedef uint16_t uh16 __attribute__((vector_size(32), aligned(2), may_alias));
 #define STORE(p, v)                                  \
   do {                                               \
     const V v_ = (v);                                \
-    *(uh8 *)(p) = TO_BF16(V, w8, h8, v_);            \
+    *(uh8 *)(p) = TO_BF16(w8, h8, v_);            \
   } while (0)
 #include "dnnl_block_tmpl.h"
 #undef B
@@ -85,7 +87,7 @@ typedef uint16_t uh16 __attribute__((vector_size(32), aligned(2), may_alias));
 #define STORE(p, v)                                  \
   do {                                               \
     const V v_ = (v);                                \
-    *(uh16 *)(p) = TO_BF16(V, w16, h16, v_);         \
+    *(uh16 *)(p) = TO_BF16(w16, h16, v_);         \
   } while (0)
 #include "dnnl_block_tmpl.h"
 

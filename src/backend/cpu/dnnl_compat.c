@@ -192,6 +192,10 @@ const char *yk__desc_impl(const_dnnl_primitive_desc_t pd) {
 
 /* ---- primitives -------------------------------------------------------------------------------------------------- */
 
+static dnnl_prop_kind_t forward_kind(const yk_prim *p) {
+  return p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training;
+}
+
 #if DNNL_VERSION_MAJOR >= 3
 
 #define V3(call) return (int)(call)
@@ -205,7 +209,7 @@ static int describe_conv(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_
   if (p->dir == YK_PRIM_BWD_WEIGHTS)
     V3(dnnl_convolution_backward_weights_primitive_desc_create(out, e, p->alg, s, w, b, d, p->stride, p->dilate, p->pad_lo,
                                                                p->pad_hi, hint, a));
-  V3(dnnl_convolution_forward_primitive_desc_create(out, e, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training,
+  V3(dnnl_convolution_forward_primitive_desc_create(out, e, forward_kind(p),
                                                     p->alg, s, w, b, d, p->stride, p->dilate, p->pad_lo, p->pad_hi, a));
 }
 
@@ -228,47 +232,9 @@ static int describe_pool(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_
   if (p->dir == YK_PRIM_BWD)
     V3(dnnl_pooling_backward_primitive_desc_create(out, e, p->alg, MD(p->src), MD(p->dst), p->stride, p->window, p->dilate,
                                                    p->pad_lo, p->pad_hi, hint, a));
-  V3(dnnl_pooling_forward_primitive_desc_create(out, e, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training,
+  V3(dnnl_pooling_forward_primitive_desc_create(out, e, forward_kind(p),
                                                 p->alg, MD(p->src), MD(p->dst), p->stride, p->window, p->dilate, p->pad_lo,
                                                 p->pad_hi, a));
-}
-
-static int describe_lrn(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                        dnnl_primitive_desc_t *out) {
-  if (p->dir == YK_PRIM_BWD)
-    V3(dnnl_lrn_backward_primitive_desc_create(out, e, p->alg, MD(p->src), MD(p->dst), MD(p->data), p->size, p->alpha, p->beta,
-                                               p->k, hint, a));
-  V3(dnnl_lrn_forward_primitive_desc_create(out, e, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training,
-                                            p->alg, MD(p->src), MD(p->dst), p->size, p->alpha, p->beta, p->k, a));
-}
-
-static unsigned norm_flags(unsigned f) {
-  return (f & YK_PRIM_SCALE_SHIFT ? (unsigned)(dnnl_use_scale | dnnl_use_shift) : 0u) |
-         (f & YK_PRIM_GLOBAL_STATS ? (unsigned)dnnl_use_global_stats : 0u) | (f & YK_PRIM_RELU ? (unsigned)dnnl_fuse_norm_relu : 0u);
-}
-
-static int describe_norm(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                         dnnl_primitive_desc_t *out) {
-  unsigned f = norm_flags(p->flags);
-  if (p->dir == YK_PRIM_BWD)
-    V3(dnnl_batch_normalization_backward_primitive_desc_create(out, e, dnnl_backward, MD(p->src), MD(p->dst), MD(p->data), p->alpha,
-                                                               f, hint, a));
-  V3(dnnl_batch_normalization_forward_primitive_desc_create(
-      out, e, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training, MD(p->src), MD(p->dst), p->alpha, f, a));
-}
-
-static int describe_eltwise(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out) {
-  if (p->dir == YK_PRIM_BWD)
-    V3(dnnl_eltwise_backward_primitive_desc_create(out, e, p->alg, MD(p->src), MD(p->dst), MD(p->data), p->alpha, p->beta, hint, a));
-  V3(dnnl_eltwise_forward_primitive_desc_create(out, e, dnnl_forward_training, p->alg, MD(p->src), MD(p->dst), p->alpha, p->beta, a));
-}
-
-static int describe_softmax(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out) {
-  if (p->dir == YK_PRIM_BWD)
-    V3(dnnl_softmax_backward_primitive_desc_create(out, e, p->alg, MD(p->src), MD(p->dst), MD(p->data), p->axis, hint, a));
-  V3(dnnl_softmax_forward_primitive_desc_create(out, e, dnnl_forward_training, p->alg, MD(p->src), MD(p->dst), p->axis, a));
 }
 
 static int append_act(dnnl_post_ops_t ops, const yk_prim *p) {
@@ -298,8 +264,9 @@ static int describe_conv(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_
   if (p->dir == YK_PRIM_BWD_DATA)
     V2(dnnl_dilated_convolution_backward_data_desc_init(&c, p->alg, s, w, d, p->stride, p->dilate, p->pad_lo, p->pad_hi), c);
   if (p->dir == YK_PRIM_BWD_WEIGHTS)
-    V2(dnnl_dilated_convolution_backward_weights_desc_init(&c, p->alg, s, w, b, d, p->stride, p->dilate, p->pad_lo, p->pad_hi), c);
-  V2(dnnl_dilated_convolution_forward_desc_init(&c, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training,
+    V2(dnnl_dilated_convolution_backward_weights_desc_init(&c, p->alg, s, w, b, d, p->stride, p->dilate, p->pad_lo, p->pad_hi),
+       c);
+  V2(dnnl_dilated_convolution_forward_desc_init(&c, forward_kind(p),
                                                 p->alg, s, w, b, d, p->stride, p->dilate, p->pad_lo, p->pad_hi), c);
 }
 
@@ -323,47 +290,8 @@ static int describe_pool(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_
   dnnl_pooling_desc_t c;
   if (p->dir == YK_PRIM_BWD)
     V2(dnnl_pooling_backward_desc_init(&c, p->alg, MD(p->src), MD(p->dst), p->stride, p->window, p->pad_lo, p->pad_hi), c);
-  V2(dnnl_pooling_forward_desc_init(&c, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training, p->alg,
+  V2(dnnl_pooling_forward_desc_init(&c, forward_kind(p), p->alg,
                                     MD(p->src), MD(p->dst), p->stride, p->window, p->pad_lo, p->pad_hi), c);
-}
-
-static int describe_lrn(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                        dnnl_primitive_desc_t *out) {
-  dnnl_lrn_desc_t c;
-  if (p->dir == YK_PRIM_BWD)
-    V2(dnnl_lrn_backward_desc_init(&c, p->alg, MD(p->dst), MD(p->data), p->size, p->alpha, p->beta, p->k), c);
-  V2(dnnl_lrn_forward_desc_init(&c, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training, p->alg, MD(p->src),
-                                p->size, p->alpha, p->beta, p->k), c);
-}
-
-static unsigned norm_flags(unsigned f) {
-  return (f & YK_PRIM_SCALE_SHIFT ? (unsigned)(dnnl_use_scale | dnnl_use_shift) : 0u) |
-         (f & YK_PRIM_GLOBAL_STATS ? (unsigned)dnnl_use_global_stats : 0u) | (f & YK_PRIM_RELU ? (unsigned)dnnl_fuse_norm_relu : 0u);
-}
-
-static int describe_norm(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                         dnnl_primitive_desc_t *out) {
-  dnnl_batch_normalization_desc_t c;
-  unsigned f = norm_flags(p->flags);
-  if (p->dir == YK_PRIM_BWD)
-    V2(dnnl_batch_normalization_backward_desc_init(&c, dnnl_backward, MD(p->dst), MD(p->data), p->alpha, f), c);
-  V2(dnnl_batch_normalization_forward_desc_init(&c, p->dir == YK_PRIM_INFER ? dnnl_forward_inference : dnnl_forward_training,
-                                                MD(p->src), p->alpha, f), c);
-}
-
-static int describe_eltwise(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out) {
-  dnnl_eltwise_desc_t c;
-  if (p->dir == YK_PRIM_BWD) V2(dnnl_eltwise_backward_desc_init(&c, p->alg, MD(p->dst), MD(p->data), p->alpha, p->beta), c);
-  V2(dnnl_eltwise_forward_desc_init(&c, dnnl_forward_training, p->alg, MD(p->src), p->alpha, p->beta), c);
-}
-
-static int describe_softmax(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t hint,
-                            dnnl_primitive_desc_t *out) {
-  dnnl_softmax_v2_desc_t c;
-  if (p->dir == YK_PRIM_BWD)
-    V2(dnnl_softmax_v2_backward_desc_init(&c, p->alg, MD(p->src), MD(p->dst), MD(p->data), p->axis), c);
-  V2(dnnl_softmax_v2_forward_desc_init(&c, dnnl_forward_training, p->alg, MD(p->src), MD(p->dst), p->axis), c);
 }
 
 static int append_act(dnnl_post_ops_t ops, const yk_prim *p) {
@@ -386,17 +314,15 @@ static int describe_reorder(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_at
 typedef int (*describe_fn)(dnnl_engine_t, const yk_prim *, dnnl_primitive_attr_t, dnnl_primitive_desc_t, dnnl_primitive_desc_t *);
 static const describe_fn describe[] = {
   [YK_PRIM_CONV] = describe_conv,       [YK_PRIM_DENSE] = describe_dense, [YK_PRIM_MATMUL] = describe_matmul,
-  [YK_PRIM_POOL] = describe_pool,       [YK_PRIM_LRN] = describe_lrn,     [YK_PRIM_NORM] = describe_norm,
-  [YK_PRIM_ELTWISE] = describe_eltwise, [YK_PRIM_SOFTMAX] = describe_softmax, [YK_PRIM_REORDER] = describe_reorder,
+  [YK_PRIM_POOL] = describe_pool,       [YK_PRIM_REORDER] = describe_reorder,
 };
 
-/* The forward primitive whose gradient p is: the value's own descriptor stands in where a gradient has `data`. */
+/* The forward primitive whose gradient p is. */
 static int describe_hint(dnnl_engine_t e, const yk_prim *p, dnnl_primitive_attr_t a, dnnl_primitive_desc_t *out) {
   yk_prim f = *p;
   *out = NULL;
   if (p->dir == YK_PRIM_FWD || p->dir == YK_PRIM_INFER) return 0;
   f.dir = YK_PRIM_FWD;
-  if (p->data) f.src = f.dst = p->data;
   return describe[p->kind](e, &f, a, NULL, out);
 }
 

@@ -33,25 +33,17 @@ int    yk__md_info(const yk_md *md, yk_md_info *out);      /* 0 if dense and blo
 /* Do two descriptors place every element alike? Strides of dimensions of one step do not count, nor does the dtype. */
 int    yk__md_same(const yk_md *a, const yk_md *b);
 
-typedef enum yk_prim_kind {
-  YK_PRIM_CONV, YK_PRIM_DENSE, YK_PRIM_MATMUL, YK_PRIM_POOL, YK_PRIM_LRN, YK_PRIM_NORM, YK_PRIM_ELTWISE, YK_PRIM_SOFTMAX,
-  YK_PRIM_REORDER
-} yk_prim_kind;
+typedef enum yk_prim_kind { YK_PRIM_CONV, YK_PRIM_DENSE, YK_PRIM_MATMUL, YK_PRIM_POOL, YK_PRIM_REORDER } yk_prim_kind;
 typedef enum yk_prim_dir { YK_PRIM_INFER, YK_PRIM_FWD, YK_PRIM_BWD, YK_PRIM_BWD_DATA, YK_PRIM_BWD_WEIGHTS } yk_prim_dir;
-enum { YK_PRIM_SCALE_SHIFT = 1, YK_PRIM_GLOBAL_STATS = 2, YK_PRIM_RELU = 4 };      /* flags of YK_PRIM_NORM */
 
 /* One primitive. Pointers are borrowed for the call; what a kind does not use stays zero. In backward directions src, wei,
- * bias and dst describe the differences; `data` is the forward value that an element-wise, LRN or norm gradient reads. */
+ * bias and dst describe the differences. */
 typedef struct yk_prim {
   yk_prim_kind kind;
   yk_prim_dir  dir;
   dnnl_alg_kind_t alg;
-  const yk_md *src, *wei, *bias, *dst, *data;
+  const yk_md *src, *wei, *bias, *dst;
   dnnl_dims_t stride, dilate, window, pad_lo, pad_hi;   /* dilate counts the gaps: 0 = dense */
-  int   axis;
-  float alpha, beta, k;                                 /* element-wise, LRN; epsilon of a norm is alpha */
-  dnnl_dim_t size;                                      /* LRN window */
-  unsigned flags;
   /* post-operation of a forward primitive, 0 = none: act_scale * act(x; act_alpha, act_beta) */
   dnnl_alg_kind_t act;
   float act_alpha, act_beta, act_scale;
@@ -68,7 +60,7 @@ const char *yk__desc_impl(const_dnnl_primitive_desc_t pd);  /* "jit:avx2"; lives
 int yk__memory(const yk_md *md, dnnl_engine_t engine, dnnl_memory_t *out);        /* without data */
 int yk__memory_point(dnnl_memory_t m, void *data, dnnl_stream_t stream);
 
-/* The tanh form and the sigmoid-like ones have the same names in both versions; these do not. */
+/* log(1 + e^x), and the parameter that makes it so: the one activation whose meaning differs between the versions. */
 dnnl_alg_kind_t yk__alg_softplus(float *alpha);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_BIND = 10, WORKSPACE_ALIGN = 64 };
+enum { MAX_BIND = 6, SCRATCH = -1 };        /* SCRATCH: slot of the primitive's scratch memory, which is the workspace */
 
 typedef struct yk_dnnl_state {
   dnnl_primitive_t prim;
@@ -18,7 +18,6 @@ typedef struct yk_dnnl_state {
   dnnl_exec_arg_t exec[MAX_BIND];
   int slot[MAX_BIND];
   void *last[MAX_BIND];
-  uint64_t extra;                           /* offset of YK_SLOT_EXTRA in the workspace */
   char impl[48];
 } yk_dnnl_state;
 
@@ -73,7 +72,7 @@ yk_code yk__dnnl_describe(const yk_prim *prim, yk_impl least, dnnl_primitive_des
 static yk_code run(const yk_kernel *k, void *const *arg, void *workspace) {
   yk_dnnl_state *s = k->state;
   for (int i = 0; i < s->n; i++) {
-    void *at = s->slot[i] >= 0 ? arg[s->slot[i]] : s->slot[i] == YK_SLOT_EXTRA ? (char *)workspace + s->extra : workspace;
+    void *at = s->slot[i] == SCRATCH ? workspace : arg[s->slot[i]];
     if (at == s->last[i]) continue;
     if (yk__memory_point(s->exec[i].memory, at, s->stream))
       return YK_CPU_FAIL(EDEVICE, "%s: oneDNN refused the address of argument %d", s->impl, i);
@@ -97,14 +96,10 @@ static void destroy(yk_kernel *k) {
 }
 
 /* One execution argument. Skips what the primitive does not have. */
-static int add_arg(yk_dnnl_state *s, const_dnnl_primitive_desc_t pd, yk_bind b, uint64_t *workspace) {
+static int add_arg(yk_dnnl_state *s, const_dnnl_primitive_desc_t pd, yk_bind b) {
   yk_md md;
   int rc = yk__desc_md(pd, b.arg, &md);
   if (rc || !yk__md_is_set(&md)) return rc;
-  if (b.slot == YK_SLOT_EXTRA) {
-    s->extra = *workspace;
-    *workspace += (yk__md_bytes(&md) + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
-  }
   rc = yk__memory(&md, engine, &s->exec[s->n].memory);
   yk__md_free(&md);
   if (rc) return rc;
@@ -117,16 +112,16 @@ yk_code yk__dnnl_finish(yk_cpu_prepare *p, const_dnnl_primitive_desc_t pd, yk_dn
   yk_dnnl_state *s = yk__cpu_state(p, sizeof *s);
   if (!s) return YK_ENOMEM;
   p->k->destroy = destroy;
-  uint64_t scratch = yk__desc_scratch(pd), workspace = (scratch + WORKSPACE_ALIGN - 1) / WORKSPACE_ALIGN * WORKSPACE_ALIGN;
+  size_t scratch = yk__desc_scratch(pd);
   snprintf(s->impl, sizeof s->impl, "dnnl:%s", yk__desc_impl(pd));
   int rc = (int)dnnl_stream_create(&s->stream, engine, dnnl_stream_default_flags);
-  for (int i = 0; i < nbind && !rc; i++) rc = s->n < MAX_BIND - 1 ? add_arg(s, pd, bind[i], &workspace) : 1;
-  if (!rc && scratch) rc = add_arg(s, pd, (yk_bind){ DNNL_ARG_SCRATCHPAD, YK_SLOT_SCRATCH }, &workspace);
+  for (int i = 0; i < nbind && !rc; i++) rc = s->n < MAX_BIND - 1 ? add_arg(s, pd, bind[i]) : 1;
+  if (!rc && scratch) rc = add_arg(s, pd, (yk_bind){ DNNL_ARG_SCRATCHPAD, SCRATCH });
   if (!rc) rc = (int)dnnl_primitive_create(&s->prim, pd);
   if (rc == (int)dnnl_out_of_memory) return YK_CPU_FAIL(ENOMEM, "oneDNN ran out of memory while preparing");
   if (rc) return YK_CPU_REFUSE("oneDNN could not make its primitive %s (status %d)", s->impl, rc);
   s->solo = team.size == 1;
-  p->workspace = workspace;
+  p->workspace = scratch;
   p->k->run = run;
   p->k->impl = s->impl;
   return YK_OK;

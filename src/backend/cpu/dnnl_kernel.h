@@ -9,11 +9,8 @@
 
 #include "layout.h"
 
-/* Where an execution argument comes from: argument number of the launch (inputs, then outputs), or these. */
-enum { YK_SLOT_SCRATCH = -1,               /* the primitive's scratch memory, at the start of the workspace */
-       YK_SLOT_EXTRA = -2 };               /* behind it in the workspace: something nobody else reads */
-
-typedef struct yk_bind { int arg, slot; } yk_bind;         /* DNNL_ARG_*, slot */
+/* Which argument of the launch (inputs, then outputs) is which of the primitive's (DNNL_ARG_*). */
+typedef struct yk_bind { int arg, slot; } yk_bind;
 
 /* The process's engine; NULL after reporting EDEVICE. Any thread. */
 dnnl_engine_t yk__dnnl_engine(void);
@@ -34,7 +31,8 @@ yk_code yk__dnnl_describe(const yk_prim *prim, yk_impl least, dnnl_primitive_des
 
 /* Fill in p->k (run, destroy, state, impl "dnnl:<impl>") and p->workspace from pd, which stays the caller's. Arguments that
  * the primitive does not have are left out. Call inside the team the description was made in. */
-yk_code yk__dnnl_finish(yk_cpu_prepare *p, const_dnnl_primitive_desc_t pd, yk_dnnl_team team, const yk_bind *bind, int nbind) YK_CHECKED;
+yk_code yk__dnnl_finish(yk_cpu_prepare *p, const_dnnl_primitive_desc_t pd, yk_dnnl_team team, const yk_bind *bind,
+                        int nbind) YK_CHECKED;
 
 /* oneDNN's name, parameters and scale of an activation (scale * act(x)); refuses what it lacks. */
 yk_code yk__dnnl_act(int act, double alpha, dnnl_alg_kind_t *alg, float *a, float *b, float *scale) YK_CHECKED;

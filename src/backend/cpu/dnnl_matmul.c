@@ -178,7 +178,8 @@ static yk_code forward_dense(yk_product *q, yk_dnnl_team team) {
   if (is_dense_layout(offered)) code = dense_try(&d, offered, YK_IMPL_DIRECT, &pd, &got);
   if (code != YK_OK && q->bias && !fixed) code = dense_try(&d, YK_LAYOUT_ANY, YK_IMPL_DIRECT, &pd, &got);
   if (code != YK_OK) return code;
-  const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 1 }, { DNNL_ARG_BIAS, 2 }, { DNNL_ARG_DST, q->bias ? 3 : 2 } };
+  const int dst = q->bias ? 3 : 2;
+  const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 1 }, { DNNL_ARG_BIAS, 2 }, { DNNL_ARG_DST, dst } };
   code = yk__dnnl_finish(q->p, pd, team, bind, 4);
   (void)dnnl_primitive_desc_destroy(pd);
   if (code == YK_OK) q->right->layout = got;
@@ -203,7 +204,8 @@ static yk_code plain_product(yk_product *q, yk_dnnl_team team) {
   dnnl_primitive_desc_t pd = NULL;
   YK_TRY(yk__cpu_want_plain(q->p));
   YK_TRY(as_matmul(q, &pd));
-  const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 1 }, { DNNL_ARG_BIAS, 2 }, { DNNL_ARG_DST, q->bias ? 3 : 2 } };
+  const int dst = q->bias ? 3 : 2;
+  const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 1 }, { DNNL_ARG_BIAS, 2 }, { DNNL_ARG_DST, dst } };
   yk_code code = yk__dnnl_finish(q->p, pd, team, bind, 4);
   (void)dnnl_primitive_desc_destroy(pd);
   return code;
@@ -258,7 +260,8 @@ yk_code yk__cpu_dnnl_matmul_grad_bias(yk_cpu_prepare *p) {
   yk_dnnl_team team = yk__dnnl_team_begin(k->dev, q.flops, q.bytes);
   yk_code code = dense_try(&d, dense_forward_layout(&d), YK_IMPL_DIRECT, &pd, &got);
   if (code == YK_EUNSUPPORTED) code = dense_try(&d, YK_LAYOUT_PLAIN, YK_IMPL_FAST, &pd, &got);
-  static const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_DIFF_DST, 1 }, { DNNL_ARG_DIFF_WEIGHTS, 2 }, { DNNL_ARG_DIFF_BIAS, 3 } };
+  static const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_DIFF_DST, 1 }, { DNNL_ARG_DIFF_WEIGHTS, 2 },
+                                  { DNNL_ARG_DIFF_BIAS, 3 } };
   if (code == YK_OK) code = yk__dnnl_finish(p, pd, team, bind, 4);
   yk__dnnl_team_end(team);
   if (pd) (void)dnnl_primitive_desc_destroy(pd);

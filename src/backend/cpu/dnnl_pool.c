@@ -30,7 +30,8 @@ static void set_geometry(const yk_pool_attrs *a, const yk_desc *x, const yk_desc
 }
 
 /* Describe the pooling with both pictures in `layout`. */
-static yk_code describe(const yk_kernel *k, yk_prim q, const yk_desc *x, const yk_desc *y, uint16_t layout, dnnl_primitive_desc_t *out) {
+static yk_code describe(const yk_kernel *k, yk_prim q, const yk_desc *x, const yk_desc *y, uint16_t layout,
+                        dnnl_primitive_desc_t *out) {
   yk_desc xd = *x, yd = *y;
   yk_md xm = { 0 }, ym = { 0 };
   xd.layout = yd.layout = layout;
@@ -52,9 +53,10 @@ static yk_code check_index(const_dnnl_primitive_desc_t pd, const yk_desc *index,
   yk_md md = { 0 };
   uint16_t got = 0;
   if (yk__desc_md(pd, DNNL_ARG_WORKSPACE, &md)) return YK_CPU_FAIL(ENOMEM, "oneDNN ran out of memory while preparing");
-  yk_code code = YK_OK;
+  yk_code code;
+  dnnl_data_type_t want = yk__layout_dtype(index->dtype);
   if (!yk__md_is_set(&md)) code = YK_CPU_REFUSE("oneDNN keeps no index here");
-  else if ((dnnl_data_type_t)yk__md_dtype(&md) != yk__layout_dtype(index->dtype)) code = YK_CPU_REFUSE("oneDNN's index is of another dtype");
+  else if ((dnnl_data_type_t)yk__md_dtype(&md) != want) code = YK_CPU_REFUSE("oneDNN's index has another dtype");
   else code = yk__layout_of(&md, YK_ROLE_PICTURE, 1, &got);
   if (code == YK_OK && got != layout) code = YK_CPU_REFUSE("oneDNN keeps its index in a layout of its own");
   yk__md_free(&md);
@@ -81,7 +83,7 @@ static yk_code prepare(yk_cpu_prepare *p, const yk_pooling *o, const yk_bind *bi
   uint16_t layout;
   YK_TRY(yk__dnnl_accepts(p));
   YK_TRY(follow(p, o->lead, &layout));
-  if ((p->spec->flags & YK_SPEC_FIXED) && k->in[0].layout != layout) return YK_CPU_REFUSE("dy and index are in different layouts");
+  if ((p->spec->flags & YK_SPEC_FIXED) && k->in[0].layout != layout) return YK_CPU_REFUSE("dy and index differ in layout");
   yk_prim prim = { .dir = o->dir, .alg = o->alg };
   double bytes = (double)(yk__cpu_count(o->x) + yk__cpu_count(o->y)) * (double)yk__cpu_dtype_bytes(o->x->dtype);
   yk_dnnl_team team = yk__dnnl_team_begin(k->dev, 0.0, bytes);

@@ -39,7 +39,8 @@ static int order_dims(const yk_desc *d, yk_role role, uint32_t groups, dnnl_dim_
     s[i] = run;
     run *= d->dim[i];
   }
-  static const int picture[4] = { 0, 3, 1, 2 }, filter[4] = { 3, 2, 0, 1 }, dense[2] = { 1, 0 }, same[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  static const int picture[4] = { 0, 3, 1, 2 }, filter[4] = { 3, 2, 0, 1 }, dense[2] = { 1, 0 };
+  static const int same[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
   const int *from = role == YK_ROLE_PICTURE ? picture : role == YK_ROLE_FILTER ? filter : role == YK_ROLE_DENSE ? dense : same;
   int n = (int)d->rank, at = 0, want = role == YK_ROLE_DENSE ? 2 : role == YK_ROLE_SAME ? n : 4;
   if (n != want || n == 0) return 0;

@@ -68,6 +68,19 @@ static void mark_ancestors(yk_import *im) {
   }
 }
 
+static yk_ir_kind kind_of(const yk_op *op) {
+  if (op == &yk__op_constant) return YK_IR_CONSTANT;
+  if (op == &yk__op_variable) return YK_IR_VARIABLE;
+  if (op == &yk__op_run_counter) return YK_IR_COUNTER;
+  return (op->traits & YK_SOURCE) ? YK_IR_FEED : YK_IR_OP;
+}
+
+static yk_code unfed(const yk_import *im, const yk_node *n) {
+  char text[YK__DESC_TEXT];
+  return YK_FAIL(EINVAL, "placeholder '%s' (%s) needs a value: feed a tensor of %s", n->name, n->where,
+                 yk__desc_text(&im->g->value[n->first].desc, text, sizeof text));
+}
+
 static yk_code infer_node(yk_import *im, const yk_node *n) {
   yk_desc in_few[16], out_few[16], *in = in_few, *out = out_few;
   yk_code rc;
@@ -81,30 +94,20 @@ static yk_code infer_node(yk_import *im, const yk_node *n) {
   for (uint16_t k = 0; k < n->nout; k++) {
     char text[YK__DESC_TEXT];
     if (im->want[n->first + k] & IS_FED) continue;
+    if (!yk__desc_known(&out[k]) && kind_of(n->op) == YK_IR_FEED) return unfed(im, n);
     if (!yk__desc_known(&out[k]))
-      return YK_FAIL(EINVAL, "'%s' (%s, %s) has the shape %s, which this step's feeds do not settle%s", n->name, n->op->label,
-                     n->where, yk__desc_text(&out[k], text, sizeof text), n->nin == 0 ? ": feed it" : "");
+      return YK_FAIL(EINVAL, "'%s' (%s, %s) has the shape %s, which this step's feeds do not settle", n->name, n->op->label,
+                     n->where, yk__desc_text(&out[k], text, sizeof text));
     im->desc[n->first + k] = out[k];
   }
   return YK_OK;
-}
-
-static yk_ir_kind kind_of(const yk_op *op) {
-  if (op == &yk__op_constant) return YK_IR_CONSTANT;
-  if (op == &yk__op_variable) return YK_IR_VARIABLE;
-  if (op == &yk__op_run_counter) return YK_IR_COUNTER;
-  return (op->traits & YK_SOURCE) ? YK_IR_FEED : YK_IR_OP;
 }
 
 static yk_code add_node(yk_import *im, const yk_node *n) {
   yk_ir *ir = im->ir;
   yk_ir_kind kind = kind_of(n->op);
   uint32_t few[32], *in = few, id;
-  if (kind == YK_IR_FEED) {
-    char text[YK__DESC_TEXT];
-    return YK_FAIL(EINVAL, "placeholder '%s' (%s) needs a value: feed a tensor of %s", n->name, n->where,
-                   yk__desc_text(&im->g->value[n->first].desc, text, sizeof text));
-  }
+  if (kind == YK_IR_FEED) return unfed(im, n);
   if (n->nin > 32 && (in = yk__bump(ir->mem, n->nin * sizeof *in)) == NULL) return YK_ENOMEM;
   for (uint16_t i = 0; i < n->nin; i++) in[i] = n->in[i] != 0 ? ir->of_graph[n->in[i]] : 0;
   id = yk__ir_node(ir, kind, n->op, n->attrs, n->nin, in, n->nout, n->id, YK__NO_DEV);

@@ -89,6 +89,8 @@ int  yk__ir_reaches(const yk_ir *ir, uint32_t from, uint32_t to, int *failed);
 /* Live nodes in topological order of data and control edges, program order among the free ones. Heap array (yk__free);
  * NULL on ENOMEM or on a cycle (message set). */
 uint32_t *yk__ir_topo(const yk_ir *ir, uint32_t *n);
+/* Set ir->order: program order, but no stream waits for a far result while it has other work. */
+yk_code yk__ir_schedule(yk_ir *ir) YK_CHECKED;
 /* "name (Label), file.c:12" of the origin, for messages; valid until the next call on this thread's buffer `buf`. */
 const char *yk__ir_where(const yk_ir *ir, uint32_t node, char buf[256]);
 yk_code yk__ir_verify(const yk_ir *ir, const char *pass) YK_CHECKED;  /* EINTERNAL naming pass and node */

@@ -3,8 +3,8 @@
  *
  * A consumer of a variable reads its storage when it runs. It runs after a
  * write only if it depends on that write; every other consumer runs before it.
- * Writers that do not depend on one another keep program order. Streams take
- * their work from this order.
+ * Writers that do not depend on one another keep program order. Then the
+ * schedule is made, from which streams take their work.
  */
 #include "base/error.h"
 #include "plan/ir.h"
@@ -46,7 +46,5 @@ yk_code yk__pass_order(yk_ir *ir) {
   for (uint32_t id = 1; id < ir->nnode; id++)
     for (uint16_t i = 0; ir->node[id].kind == YK_IR_OP && i < ir->node[id].nin; i++)
       if (yk__ir_writes(&ir->node[id], i)) YK_TRY(order_users(ir, id, shows(ir, ir->node[id].in[i])));
-  ir->order = yk__ir_topo(ir, &ir->norder);
-  ir->order_cap = ir->norder;
-  return ir->order == NULL ? YK_EINTERNAL : YK_OK;
+  return yk__ir_schedule(ir);
 }

@@ -1,0 +1,18 @@
+/*
+ * yoke.h - everything a program needs: one include.
+ *
+ * Headers for extenders (device.h, op.h, plan.h, half.h) come along where these
+ * need them; the rest is to be included by name.
+ */
+#ifndef YK_YOKE_H
+#define YK_YOKE_H
+
+#include "data.h"
+#include "graph.h"
+#include "math.h"
+#include "model.h"
+#include "nn.h"
+#include "session.h"
+#include "train.h"
+
+#endif

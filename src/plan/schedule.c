@@ -1,0 +1,106 @@
+/*
+ * schedule.c - the order in which devices get their work.
+ *
+ * A simulation: each device does one thing at a time, a node may start when its
+ * predecessors have ended, and the node that can start first goes next. Costs are
+ * the bytes a node touches, which is crude and enough: what matters is that a
+ * stream does not wait for far results while it has near ones to work on. Ties,
+ * and thus everything on a single device, keep program order.
+ */
+#include "base/error.h"
+#include "plan/ir.h"
+#include "tensor/desc.h"
+
+typedef struct yk_schedule {
+  yk_ir *ir;
+  uint32_t *topo, *rank;       /* program order, and a node's place in it */
+  uint32_t *waiting;           /* [nnode] predecessors not scheduled */
+  double *ready, *free_at;     /* [nnode] earliest start; [ndevices] */
+  uint32_t *open, nopen;       /* nodes that may go next */
+} yk_schedule;
+
+static double cost(const yk_ir *ir, const yk_ir_node *n) {
+  double bytes = 64;
+  if (n->kind != YK_IR_OP && n->kind != YK_IR_COPY) return 0;
+  if (n->kind == YK_IR_OP && (n->op->traits & YK_VIEW)) return 0;
+  for (uint16_t i = 0; i < n->nin; i++)
+    if (yk__ir_reads(n, i)) bytes += (double)yk__desc_count(&ir->value[n->in[i]].desc);
+  for (uint16_t k = 0; k < n->nout; k++) bytes += (double)yk__desc_count(&ir->value[n->out + k].desc);
+  return bytes;
+}
+
+static uint32_t pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
+  if (k >= n->nin) return n->ctrl[k - n->nin];
+  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
+}
+
+static double start_of(const yk_schedule *s, uint32_t id) {
+  uint16_t dev = s->ir->node[id].dev;
+  double ready = s->ready[id];
+  return dev != YK__NO_DEV && s->free_at[dev] > ready ? s->free_at[dev] : ready;
+}
+
+static uint32_t take_next(yk_schedule *s) {
+  uint32_t best = 0, id;
+  for (uint32_t i = 1; i < s->nopen; i++) {
+    double a = start_of(s, s->open[i]), b = start_of(s, s->open[best]);
+    if (a < b || (a <= b && s->rank[s->open[i]] < s->rank[s->open[best]])) best = i;
+  }
+  id = s->open[best];
+  s->open[best] = s->open[--s->nopen];
+  return id;
+}
+
+/* `id` was scheduled, ending at `end`: its successors come closer. Successors stand behind it in program order. */
+static void release(yk_schedule *s, uint32_t id, double end) {
+  for (uint32_t t = s->rank[id] + 1; t < s->ir->norder; t++) {
+    const yk_ir_node *n = &s->ir->node[s->topo[t]];
+    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
+      if (pred(s->ir, n, k) != id) continue;
+      if (s->ready[s->topo[t]] < end) s->ready[s->topo[t]] = end;
+      if (--s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
+    }
+  }
+}
+
+static void simulate(yk_schedule *s) {
+  yk_ir *ir = s->ir;
+  for (uint32_t t = 0; t < ir->norder; t++) {
+    const yk_ir_node *n = &ir->node[s->topo[t]];
+    s->rank[s->topo[t]] = t;
+    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) s->waiting[s->topo[t]] += pred(ir, n, k) != 0;
+    if (s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
+  }
+  for (uint32_t t = 0; t < ir->norder; t++) {
+    uint32_t id = take_next(s);
+    double end = start_of(s, id) + cost(ir, &ir->node[id]);
+    if (ir->node[id].dev != YK__NO_DEV && cost(ir, &ir->node[id]) > 0) s->free_at[ir->node[id].dev] = end;
+    ir->order[t] = id;
+    release(s, id, end);
+  }
+}
+
+yk_code yk__ir_schedule(yk_ir *ir) {
+  yk_schedule s = { .ir = ir };
+  yk_code rc = YK_ENOMEM;
+  s.topo = yk__ir_topo(ir, &ir->norder);
+  if (s.topo == NULL) return YK_EINTERNAL;
+  ir->order = yk__alloc((ir->norder + 1u) * sizeof *ir->order);
+  ir->order_cap = ir->norder + 1u;
+  s.rank = yk__calloc(ir->nnode, sizeof *s.rank);
+  s.waiting = yk__calloc(ir->nnode, sizeof *s.waiting);
+  s.ready = yk__calloc(ir->nnode, sizeof *s.ready);
+  s.free_at = yk__calloc(ir->req->devices->n, sizeof *s.free_at);
+  s.open = yk__calloc(ir->nnode, sizeof *s.open);
+  if (ir->order != NULL && s.rank != NULL && s.waiting != NULL && s.ready != NULL && s.free_at != NULL && s.open != NULL) {
+    simulate(&s);
+    rc = YK_OK;
+  }
+  yk__free(s.topo);
+  yk__free(s.rank);
+  yk__free(s.waiting);
+  yk__free(s.ready);
+  yk__free(s.free_at);
+  yk__free(s.open);
+  return rc;
+}

@@ -8,6 +8,7 @@
 #ifndef YK_MODEL_H
 #define YK_MODEL_H
 
+#include <stdbool.h>
 #include "data.h"
 #include "train.h"
 
@@ -25,13 +26,12 @@ typedef struct yk_model {
   yk_augment train_augment, eval_augment;
   int64_t batch;                  /* its usual global batch */
   double learning_rate, momentum; /* momentum 0 = plain SGD */
-  double weight_decay;            /* l2 on every convolution and dense weight, once a step; 0 = the model's own penalties only */
   double moving_average;          /* of the trainable variables, for evaluation; 0 = none */
 } yk_model;
 
 /* cifar10: the tutorial's network and constants, 24x24 pictures. resnet20: 32x32, projection shortcuts. mlp: 784-1024-1024-10 on any picture. */
 const yk_model *yk_model_find(const char *name);              /* NULL if unknown */
-const yk_model *yk_model_all(size_t *count);
+const yk_model *yk_model_at(size_t i);                        /* all of them; NULL past the end */
 
 /* One training step of a model on several devices, from one queue: variables on `home`, a tower for each device, gradients summed and applied at home. */
 typedef struct yk_tower_options {

@@ -33,7 +33,8 @@ typedef struct yk_model {
 const yk_model *yk_model_find(const char *name);              /* NULL if unknown */
 const yk_model *yk_model_at(size_t i);                        /* all of them; NULL past the end */
 
-/* One training step of a model on several devices, from one queue: variables on `home`, a tower for each device, gradients summed and applied at home. */
+/* One training step of a model on several devices, from one queue: variables on `home`, a tower for each device, gradients summed
+ * and applied at home. */
 typedef struct yk_tower_options {
   uint32_t size;                  /* YK_TOWER_OPTIONS_INIT sets it */
   const yk_model *model;

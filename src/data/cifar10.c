@@ -50,7 +50,9 @@ static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *fil
   int wanted = split == YK_TRAIN ? FILES : 1;
   for (int i = 0; i < wanted; i++) {
     yk_cifar_file *c = &file[*nfiles];
-    int len = split == YK_TRAIN ? snprintf(c->path, PATH_BYTES, "%s/data_batch_%d.bin", folder, i + 1) : snprintf(c->path, PATH_BYTES, "%s/test_batch.bin", folder);
+    int len;
+    if (split == YK_TRAIN) len = snprintf(c->path, PATH_BYTES, "%s/data_batch_%d.bin", folder, i + 1);
+    else len = snprintf(c->path, PATH_BYTES, "%s/test_batch.bin", folder);
     if (len >= PATH_BYTES) return YK_FAIL(EINVAL, "the path of the data folder is longer than %d bytes", PATH_BYTES - 32);
     c->f = fopen(c->path, "rb");
     if (c->f == NULL && errno != ENOENT) return YK_FAIL(EIO, "cannot open '%s': %s", c->path, strerror(errno));

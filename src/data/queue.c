@@ -108,8 +108,8 @@ static yk_code await(yk_queue *q, int64_t k) {
 
 static yk_code take_rows(yk_queue *q, int64_t rows, float *image, int32_t *label) {
   if (q->taken + rows > q->limit)
-    return YK_FAIL(ECANCELLED, "the batch queue is used up: %" PRId64 " examples are left of %" PRId64 ", %" PRId64 " were asked for", q->limit - q->taken,
-                   q->limit, rows);
+    return YK_FAIL(ECANCELLED, "the batch queue is used up: %" PRId64 " examples are left of %" PRId64 ", %" PRId64 " were asked for",
+                   q->limit - q->taken, q->limit, rows);
   for (int64_t r = 0; r < rows; r++) {
     int64_t k = q->taken, slot = k % q->capacity;
     YK_TRY(await(q, k));

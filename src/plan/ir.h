@@ -20,7 +20,8 @@ typedef enum yk_ir_kind {
   YK_IR_COPY         /* in[0] of another device, copied to `dev` */
 } yk_ir_kind;
 
-typedef enum yk_ir_action { YK_IR_RUN, YK_IR_NOTHING, YK_IR_ZERO } yk_ir_action;  /* NOTHING: view, group, or empty; ZERO: outputs are filled with 0 */
+/* NOTHING: a view, a group, or empty; ZERO: outputs are filled with 0. */
+typedef enum yk_ir_action { YK_IR_RUN, YK_IR_NOTHING, YK_IR_ZERO } yk_ir_action;
 
 enum { YK__NO_DEV = 0xFFFF };
 

@@ -28,7 +28,8 @@ yk_value yk_exponential_decay_at(const char *where, yk_graph *g, double rate, yk
                                  bool staircase) {
   yk_value exponent, s;
   if (decay_steps <= 0 || factor <= 0)
-    return yk_graph_fail_at(where, g, YK_EINVAL, "exponential decay needs decay_steps > 0 and a factor > 0, got %lld and %g", (long long)decay_steps, factor);
+    return yk_graph_fail_at(where, g, YK_EINVAL, "exponential decay needs decay_steps > 0 and a factor > 0, got %lld and %g",
+                            (long long)decay_steps, factor);
   s = step_f32(where, g, step);
   exponent = yk_div_at(where, g, s, yk_scalar_f32_at(where, g, (float)decay_steps));
   if (staircase) exponent = yk_floor_at(where, g, exponent);

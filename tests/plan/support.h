@@ -28,8 +28,8 @@ static inline void fixture_open(yk_fixture *f, const char *driver, uint16_t ngpu
   CHECK_OK(yk_graph_new(&f->g));
 }
 
-static inline yk_code fixture_compile(yk_fixture *f, uint32_t nfeed, const yk_value *feed, const yk_desc *desc, uint32_t nfetch, const yk_value *fetch,
-                                      uint32_t ntarget, const yk_value *target) {
+static inline yk_code fixture_compile(yk_fixture *f, uint32_t nfeed, const yk_value *feed, const yk_desc *desc, uint32_t nfetch,
+                                      const yk_value *fetch, uint32_t ntarget, const yk_value *target) {
   yk_plan_request r = { .graph = f->g, .devices = f->devices, .var = f->var, .nfeed = nfeed, .feed = feed, .feed_desc = desc, .nfetch = nfetch,
                         .fetch = fetch, .ntarget = ntarget, .target = target, .soft_placement = (uint8_t)f->soft, .strict = (uint8_t)f->strict };
   yk__plan_free(f->plan);

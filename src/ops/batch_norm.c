@@ -94,7 +94,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
     return yk_graph_fail_at(where, g, YK_EINVAL, "batch_norm: x is %s, expected floats", yk__desc_text(d, text, sizeof text));
   if (o.momentum < 0 || o.momentum > 1)
     return yk_graph_fail_at(where, g, YK_EINVAL, "batch_norm: momentum is %g, expected 0 to 1", o.momentum);
-  t = yk__stat_type(d->dtype);
+  t = (yk_dtype)yk__stat_type(d->dtype);
   shape.dim[0] = d->dim[d->rank - 1];
   moving[0] = yk_get_variable_at(where, g, "moving_mean", t, shape, YK_ZEROS, &hidden);
   moving[1] = yk_get_variable_at(where, g, "moving_variance", t, shape, YK_ONES, &hidden);

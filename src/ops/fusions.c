@@ -22,7 +22,7 @@ static int conv_bias(const yk_fusion_node *n, void *attrs) {
 static int conv_bias_act(const yk_fusion_node *n, void *attrs) {
   yk_conv2d_attrs *a = attrs;
   conv_bias(n, a);
-  a->act = yk__act_of(n[2].op, n[2].attrs, &a->alpha);
+  a->act = (int32_t)yk__act_of(n[2].op, n[2].attrs, &a->alpha);
   return a->act != YK_ACT_NONE;
 }
 
@@ -38,7 +38,7 @@ static int matmul_bias(const yk_fusion_node *n, void *attrs) {
 static int matmul_bias_act(const yk_fusion_node *n, void *attrs) {
   yk_matmul_attrs *a = attrs;
   if (!matmul_bias(n, a)) return 0;
-  a->act = yk__act_of(n[2].op, n[2].attrs, &a->alpha);
+  a->act = (int32_t)yk__act_of(n[2].op, n[2].attrs, &a->alpha);
   return a->act != YK_ACT_NONE;
 }
 

@@ -7,7 +7,7 @@
 #include <yoke/nn.h>
 #include "ops/pool.h"
 
-static yk_dtype index_type(const yk_pool *p) { return p->at[0].size * p->at[1].size <= 256 ? YK_U8 : YK_I32; }
+static int index_type(const yk_pool *p) { return p->at[0].size * p->at[1].size <= 256 ? YK_U8 : YK_I32; }
 
 static yk_code infer(const yk_infer *c) {
   yk_pool p;
@@ -77,7 +77,7 @@ static yk_code infer_grad(const yk_infer *c) {
   YK_TRY(yk__pool_of_grad(c->attrs, &c->in[2], &c->in[0], &p));
   if (c->in[1].dtype != index_type(&p))
     return YK_FAIL(EINVAL, "index is %s, expected %s for a window of %lld by %lld", yk__desc_text(&c->in[1], ti, sizeof ti),
-                   yk_dtype_name(index_type(&p)), (long long)p.at[0].size, (long long)p.at[1].size);
+                   yk_dtype_name((yk_dtype)index_type(&p)), (long long)p.at[0].size, (long long)p.at[1].size);
   for (int i = 0; i < 4; i++)
     if (c->in[1].rank != 4 || yk__dims_clash(c->in[1].dim[i], c->in[0].dim[i]))
       return YK_FAIL(EINVAL, "index is %s, expected the shape of dy %s", yk__desc_text(&c->in[1], ti, sizeof ti),

@@ -5,7 +5,7 @@
  */
 #include "ops/norm.h"
 
-yk_dtype yk__stat_type(int t) { return t == YK_F64 ? YK_F64 : YK_F32; }
+int yk__stat_type(int t) { return t == YK_F64 ? YK_F64 : YK_F32; }
 
 double yk__norm_epsilon(const yk_norm_attrs *a) { return a->epsilon != 0 ? a->epsilon : 1e-3; }
 
@@ -19,7 +19,7 @@ yk_code yk__norm_check(const yk_infer *c, uint16_t x, uint16_t from, uint16_t to
     const yk_desc *p = &c->in[i];
     if (p->dtype != yk__stat_type(dx->dtype))
       return YK_FAIL(EINVAL, "%s is %s, expected dtype %s for x %s", names[i - from], yk__desc_text(p, tp, sizeof tp),
-                     yk_dtype_name(yk__stat_type(dx->dtype)), yk__desc_text(dx, tx, sizeof tx));
+                     yk_dtype_name((yk_dtype)yk__stat_type(dx->dtype)), yk__desc_text(dx, tx, sizeof tx));
     if (p->rank != 1 || yk__dims_clash(p->dim[0], n))
       return YK_FAIL(EINVAL, "%s is %s, expected one number for each channel (last axis) of x %s", names[i - from],
                      yk__desc_text(p, tp, sizeof tp), yk__desc_text(dx, tx, sizeof tx));

@@ -13,7 +13,7 @@
 #define YK__STATS (YK_T(YK_F32) | YK_T(YK_F64))
 
 /* Dtype of the statistics of data of dtype t. */
-yk_dtype yk__stat_type(int t);
+int yk__stat_type(int t);
 /* epsilon of the attributes, 0 meaning 1e-3. */
 double yk__norm_epsilon(const yk_norm_attrs *a);
 /* Inputs [from, to) must be [C] of the statistics' dtype, C being the last axis of input x, which has at least rank 2.

@@ -148,6 +148,8 @@ static void test_matmul_attrs(void **state) {
   assert_false(entry("matmul+bias")->attrs(n, &got));
   n[0].in = flat;
   assert_false(entry("matmul_grad+bias_grad")->attrs(n, &got));
+  m = (yk_matmul_attrs){ 0 };              /* a forward product that happens to share its b with a bias gradient */
+  assert_false(entry("matmul_grad+bias_grad")->attrs(n, &got));
   m = (yk_matmul_attrs){ .transpose_a = 1 };
   assert_true(entry("matmul_grad+bias_grad")->attrs(n, &got));
   CHECK_INT(got.transpose_a, 1);

@@ -18,16 +18,18 @@ static yk_graph *new_graph(void) {
   return g;
 }
 
-static yk_session *open_session(yk_graph *g) {
+static yk_session *open_with(yk_graph *g, const char *driver) {
   yk_session_options o = YK_SESSION_OPTIONS_INIT;
   yk_session *s = NULL;
-  o.drivers = "ref";
+  o.drivers = driver;
   o.cores = 1;
   CHECK_OK(yk_graph_verify(g));
   CHECK_OK(yk_session_open(g, &o, &s));
   CHECK_OK(yk_session_run(s, 0, NULL, 0, NULL, yk_variable_count(g) > 0, (yk_value[]){ yk_find(g, "init") }, NULL));
   return s;
 }
+
+static yk_session *open_session(yk_graph *g) { return open_with(g, "ref"); }
 
 /* Numbers that repeat late and have no pattern. */
 static double noise(uint32_t *state) {
@@ -153,6 +155,26 @@ static void test_dropout(void **state) {
   CHECK_INT(differ_same, 0);
   for (int i = 0; i < 10; i++) yk_tensor_free(t[i / 5][i % 5]);
   end(s, g);
+}
+
+/* ---- losses --------------------------------------------------------------------------------------------------- */
+
+/* The cases of softmax_xent must have labels that sum to one, and so are all alike; here are varied rows, against the formula. */
+static void test_cross_entropy(void **state) {
+  (void)state;
+  static const char *const drivers[] = { "ref", NULL };
+  for (int d = 0; d < 2; d++) {
+    yk_graph *g = new_graph();
+    yk_value x = yk_mul(g, data(g, YK_SHAPE(7, 10), 4), yk_scalar(g, YK_F64, 6)), p = yk_softmax(g, data(g, YK_SHAPE(7, 10), 5));
+    yk_value loss = yk_softmax_cross_entropy(g, x, p), dy = data(g, YK_SHAPE(7), 6), dx[2], want[2];
+    yk_value formula = yk_neg(g, yk_reduce_sum(g, yk_mul(g, p, yk_log_softmax(g, x)), &(yk_reduce_attrs){ .naxes = 1, .axis = { 1 } }));
+    yk_gradients(g, 1, &loss, &dy, 2, (yk_value[]){ x, p }, NULL, dx);
+    yk_gradients(g, 1, &formula, &dy, 2, (yk_value[]){ x, p }, NULL, want);
+    yk_session *s = open_with(g, drivers[d]);
+    expect_equal(s, loss, formula, "softmax_cross_entropy");
+    for (int i = 0; i < 2; i++) expect_equal(s, dx[i], want[i], "its gradient");
+    end(s, g);
+  }
 }
 
 /* ---- batch normalisation -------------------------------------------------------------------------------------- */
@@ -326,7 +348,8 @@ static void test_lower(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_depthwise), cmocka_unit_test(test_depthwise_refusals), cmocka_unit_test(test_moments_and_global_pools),
-    cmocka_unit_test(test_dropout), cmocka_unit_test(test_batch_norm_alone), cmocka_unit_test(test_batch_norm_towers),
+    cmocka_unit_test(test_dropout), cmocka_unit_test(test_cross_entropy),
+    cmocka_unit_test(test_batch_norm_alone), cmocka_unit_test(test_batch_norm_towers),
     cmocka_unit_test(test_batch_norm_inference), cmocka_unit_test(test_batch_norm_without_parameters),
     cmocka_unit_test(test_batch_norm_refusals), cmocka_unit_test(test_no_second_order), cmocka_unit_test(test_lower),
   };

@@ -146,6 +146,21 @@ static void test_dropout(void **state) {
   nn_run_free(&r);
 }
 
+/* Among equals the first cell in reading order wins, padding cells being counted but never chosen. */
+static void test_max_pool_ties(void **state) {
+  (void)state;
+  static const double first[4] = { 4, 3, 1, 0 };       /* SAME, 2x2 outputs of 3x3 windows at -1 and 1 of 3 cells */
+  yk_pool_attrs a = { .window = { 3, 3 }, .stride = { 2, 2 } };
+  nn_run r = { .op = &yk__op_max_pool, .attrs = &a, .nin = nn_parse("f64[1,3,3,1]", r.din, NN_PORTS) };
+  r.in[0] = filled(9, -5);
+  nn_run_ref(&r);
+  for (int i = 0; i < 4; i++) {
+    CHECK_NEAR(r.out[0][i], -5, 0);
+    CHECK_NEAR(r.out[1][i], first[i], 0);
+  }
+  nn_run_free(&r);
+}
+
 /* A dropped batch must give zero gradients and zero statistics, not NaN. */
 static void test_empty(void **state) {
   (void)state;
@@ -189,6 +204,6 @@ static void test_label_range(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_golden), cmocka_unit_test(test_dropout), cmocka_unit_test(test_empty),
-                                      cmocka_unit_test(test_label_range) };
+                                      cmocka_unit_test(test_label_range), cmocka_unit_test(test_max_pool_ties) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

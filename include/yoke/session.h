@@ -28,7 +28,8 @@ typedef struct yk_session_options {
   bool     allow_soft_placement, log_device_placement, strict;   /* strict: a fallback is an error */
   bool     deterministic;
   uint32_t max_plans;              /* kept compiled; 0 = 64 */
-  int32_t  timeout_ms;             /* of a step; 0 = 600000; -1 = none */
+  int32_t  timeout_ms;             /* of a step over several devices; 0 = 600000; -1 = none. A step on one host device works on
+                                      the calling thread: it ends when its kernels do */
 } yk_session_options;
 #define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
 
@@ -37,7 +38,8 @@ typedef struct yk_feed { yk_value value; const yk_tensor *tensor; } yk_feed;
 
 /*
  * Open the devices and check the graph. Reports the graph's sticky error. options NULL = defaults. *out: yk_session_close().
- * The session holds a reference to the graph.
+ * The session holds a reference to the graph. Prepared steps keep the memory of a closed session until they are freed, but no
+ * longer run.
  */
 yk_code yk_session_open(yk_graph *g, const yk_session_options *options, yk_session **out) YK_CHECKED;
 void    yk_session_close(yk_session *s);
@@ -46,8 +48,11 @@ const yk_session_options *yk_session_options_of(const yk_session *s);
 
 /*
  * Run one step: feed, compute what fetches and targets need, fetch. Several threads may call it at once.
- * out: [nfetch] new tensors, the caller's; untouched on failure. A fetch must be a value, a target may be any node's value.
- * Errors: EINVAL (unfed placeholder, shape, dtype, fed twice), ENOTFOUND, what kernels report; each names the node and its file:line.
+ * out: [nfetch] new tensors, the caller's (of a fed value: the fed tensor, one more reference); untouched on failure. A fetch must
+ * be a value, a target may be any node's value; any value may be fed, and what it was computed from is then not needed.
+ * Variables are shared by all runs: those that write take turns, those that only read do not wait and may see half of a write.
+ * Errors: EINVAL (unfed placeholder, shape, dtype, fed twice, a variable without a value), ENOTFOUND, what kernels report; each names
+ * the node and its file:line. ECANCELLED: out of time; tensors fed must live until the devices are idle, which later steps wait for.
  * The session stays usable.
  */
 yk_code yk_session_run(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,

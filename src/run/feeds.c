@@ -184,8 +184,11 @@ yk_code yk__placeholders_check(const yk_graph *g, const yk_binding *b) {
     if (n->op == &yk__op_placeholder && fed(b, (yk_value){ n->first }) == YK__FED)
       rc = YK_FAIL(EINVAL, "placeholder %s %s (made at %s) must be fed", n->name,
                    yk__desc_text(&g->value[n->first].desc, text, sizeof text), at(n));
-    for (uint32_t i = 0; i < n->nin; i++)
+    for (uint16_t i = 0; i < n->nin; i++) {
+      const yk_port *p = yk__op_in_port(n->op, n->attrs, n->nin, i);
+      if (p && (p->flags & YK_PORT_SHAPE)) continue;               /* a shape needs no data */
       if (n->in[i] != 0 && fed(b, (yk_value){ n->in[i] }) == YK__FED) needed[g->value[n->in[i]].node] = 1;
+    }
     for (uint32_t i = 0; i < n->nctrl; i++) needed[n->ctrl[i]] = 1;
   }
   yk__free(needed);

@@ -165,6 +165,7 @@ void    yk__trace_free(yk_session *s);
 struct yk_session {
   _Atomic uint32_t refs;             /* the caller's, and one a step */
   _Atomic bool closed, started;
+  _Atomic uint32_t nlogged;          /* nodes whose placement was logged */
   yk_graph *g;
   yk_session_options options;
   char *drivers;                     /* owns options.drivers */
@@ -181,7 +182,7 @@ struct yk_session {
 void    yk__session_ref(yk_session *s);
 void    yk__session_unref(yk_session *s);
 yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_var_slot *var);
-/* Before a session's first run: freeze the graph, log the placement. Cheap afterwards. */
+/* Before a run whose plan is not at hand: freeze the graph if it is the first, log the placement of new nodes. */
 yk_code yk__session_start(yk_session *s) YK_CHECKED;
 /* Fill in s->options (defaults, settings), s->devices, s->physical. */
 yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) YK_CHECKED;

@@ -80,14 +80,15 @@ yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, co
 
 /* ---- placement -------------------------------------------------------------------------------------------------- */
 
-static yk_code placement(yk_session *s, char **out) {
+/* One line a node, from number `first` on. */
+static yk_code placement(yk_session *s, uint32_t first, char **out) {
   const yk_graph *g = s->g;
   yk_str text = { 0 };
   uint16_t *dev = yk__alloc((g->nnode + 1u) * sizeof *dev);
   if (dev == NULL) return YK_ENOMEM;
   memset(dev, 0xFF, (g->nnode + 1u) * sizeof *dev);
   yk_code rc = yk__place_graph(g, s->devices, s->options.allow_soft_placement, dev);
-  for (uint32_t i = 1; rc == YK_OK && i <= g->nnode; i++) {
+  for (uint32_t i = first; rc == YK_OK && i < g->nnode; i++) {
     const yk_node *n = yk__node(g, i);
     if (n && dev[i] < s->devices->n) yk__str_add(&text, "%s: (%s): %s\n", n->name, n->op->label, s->devices->at[dev[i]].name);
   }
@@ -100,29 +101,32 @@ static yk_code placement(yk_session *s, char **out) {
 yk_code yk_session_placement(yk_session *s, char **out) {
   if (s == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_session_placement: NULL session or output");
   yk__mutex_lock(&s->compile_lock);
-  yk_code rc = placement(s, out);
+  yk_code rc = placement(s, 1, out);
   yk__mutex_unlock(&s->compile_lock);
   return rc;
 }
 
 static yk_code start(yk_session *s) {
-  YK_TRY(yk_graph_status(s->g));
-  if (s->options.log_device_placement) {
+  uint32_t nlogged = atomic_load(&s->nlogged);
+  if (!atomic_load(&s->started)) YK_TRY(yk_graph_status(s->g));
+  if (s->options.log_device_placement && nlogged + 1 < s->g->nnode) {
     char *text = NULL;
-    YK_TRY(placement(s, &text));
+    YK_TRY(placement(s, nlogged + 1, &text));
     fputs(text, stdout);
     fflush(stdout);
     yk_free(text);
+    atomic_store(&s->nlogged, s->g->nnode - 1);
   }
-  yk__graph_freeze(s->g);
+  if (!atomic_load(&s->started)) yk__graph_freeze(s->g);
+  atomic_store_explicit(&s->started, true, memory_order_release);
   return YK_OK;
 }
 
 yk_code yk__session_start(yk_session *s) {
-  if (atomic_load_explicit(&s->started, memory_order_acquire)) return YK_OK;
+  bool logged = !s->options.log_device_placement || atomic_load(&s->nlogged) + 1 >= s->g->nnode;
+  if (logged && atomic_load_explicit(&s->started, memory_order_acquire)) return YK_OK;
   yk__mutex_lock(&s->compile_lock);
-  yk_code rc = atomic_load(&s->started) ? YK_OK : start(s);
-  if (rc == YK_OK) atomic_store_explicit(&s->started, true, memory_order_release);
+  yk_code rc = start(s);
   yk__mutex_unlock(&s->compile_lock);
   return rc;
 }

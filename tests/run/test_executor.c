@@ -209,6 +209,37 @@ static void test_two_devices(void **state) {
   yk__devices_close(f.d);
 }
 
+/* Devices of different drivers, one of which cannot copy between devices: through the host, the same result. */
+static void test_two_drivers(void **state) {
+  (void)state;
+  fixture f = { 0 };
+  double_plan(&f, refuse_negative);
+  yk_driver other = *f.d->at[1].driver;
+  const yk_driver *mine = f.d->at[1].driver;
+  other.copy_peer = NULL;
+  f.d->at[1].driver = &other;
+  yk_run *r;
+  assert_int_equal(yk__run_new(&f.p, f.d, NULL, &r), YK_OK);
+  assert_non_null(r->bounce);
+  float out[N] = { 0 };
+  const float bad[N] = { 1, 2, 3, -4 };
+  const void *feed[] = { x };
+  void *fetch[] = { out };
+  yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = 60000 };
+  for (int turn = 0; turn < 10; turn++) {
+    memset(out, 0, sizeof out);
+    feed[0] = x;
+    assert_int_equal(yk__run_go(r, &io), YK_OK);
+    expect(out, 6, 12, 18, 24);
+    feed[0] = bad;
+    assert_int_equal(yk__run_go(r, &io), YK_EINVAL);
+    assert_string_equal(yk_error_message(), "b (Check) at user.c:2: element 3 is -8");
+  }
+  yk__run_free(r);
+  f.d->at[1].driver = mine;
+  yk__devices_close(f.d);
+}
+
 static void test_time_out(void **state) {
   (void)state;
   fixture f = { 0 };
@@ -253,7 +284,7 @@ static void test_too_large(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_single_inline), cmocka_unit_test(test_single_failure), cmocka_unit_test(test_two_devices),
-    cmocka_unit_test(test_time_out), cmocka_unit_test(test_too_large),
+    cmocka_unit_test(test_two_drivers), cmocka_unit_test(test_time_out), cmocka_unit_test(test_too_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,9 +4,12 @@
  * Every message a user may meet is asserted by its telling part: the node's name,
  * both shapes, the line. Runs on the reference driver and on the CPU's.
  */
+#include <stdlib.h>
 #include <stdatomic.h>
+#include <time.h>
 #include "base/alloc.h"
 #include "base/thread.h"
+#include <yoke/nn.h>
 #include "run/support.h"
 
 /* y = 2x + 1 over a fed x. */
@@ -196,6 +199,66 @@ static void test_failing_kernel(void **state) {
     yk_tensor_free(t);
     end(s, g);
   }
+}
+
+static void test_bad_label(void **state) {
+  (void)state;
+  yk_graph *g = new_graph();
+  yk_value labels = yk_placeholder(g, "labels", YK_I32, YK_SHAPE(2)), loss = { 0 };
+  yk_value logits = yk_fill(g, YK_F32, YK_SHAPE(2, 10), 0);
+  YK_NAME_SCOPE(g, "xent") { loss = yk_sparse_softmax_cross_entropy(g, logits, labels); }
+  yk_session *s = open_session(g, 0);
+  yk_tensor *bad, *good, *out = NULL;
+  OK(yk_tensor_from(YK_I32, YK_SHAPE(2), (int32_t[]){ 3, 10 }, &bad));
+  OK(yk_tensor_from(YK_I32, YK_SHAPE(2), (int32_t[]){ 3, 9 }, &good));
+  FAILS(yk_session_run(s, 1, &(yk_feed){ labels, bad }, 1, &loss, 0, NULL, &out), YK_EINVAL, "10");
+  if (strncmp(yk_error_message(), "xent/", 5) != 0 || !strstr(yk_error_message(), "test_session.c:"))
+    fail_msg("%s", yk_error_message());
+  assert_null(out);
+  OK(yk_session_run(s, 1, &(yk_feed){ labels, good }, 1, &loss, 0, NULL, &out));
+  assert_true(yk_tensor_at(out, 0) > 2.30 && yk_tensor_at(out, 0) < 2.31);
+  yk_tensor_free(out);
+  yk_tensor_free(bad);
+  yk_tensor_free(good);
+  end(s, g);
+}
+
+/* A source that gives nothing until the gate opens: the step runs out of time, and the session recovers afterwards. */
+static _Atomic int gate;
+static yk_code next_when_open(void *self, int64_t rows, void *const *out) {
+  (void)self;
+  while (!atomic_load(&gate)) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int64_t i = 0; i < rows; i++) ((float *)out[0])[i] = (float)i;
+  return YK_OK;
+}
+
+static void test_time_out(void **state) {
+  (void)state;
+  if (driver) skip();                          /* the reference driver works on the calling thread: it cannot be left waiting */
+  const yk_source source = { .next = next_when_open, .ncomponents = 1, .component = { { .dtype = YK_F32 } } };
+  yk_graph *g = new_graph();
+  yk_value batch = { 0 }, y = { 0 };
+  YK_DEVICE(g, "/cpu:0") { yk_dequeue(yk_named(g, "input"), &source, 4, &batch); }
+  YK_DEVICE(g, "/gpu:0") { y = yk_add(g, batch, batch); }
+  yk_session_options o = options(1);
+  o.timeout_ms = 50;
+  yk_session *s = open_with(g, o);
+  yk_step *step;
+  const yk_tensor *const *fetched;
+  OK(yk_step_prepare(s, 0, NULL, 1, &y, 0, NULL, &step));
+  atomic_store(&gate, 0);
+  FAILS(yk_step_run(step, NULL, NULL), YK_ECANCELLED, "input (");
+  if (!strstr(yk_error_message(), "50 ms")) fail_msg("%s", yk_error_message());
+  FAILS(yk_step_run(step, NULL, NULL), YK_ECANCELLED, "an earlier step");
+  yk_step_free(step);                          /* its tensors are still to be written: the session holds them */
+  atomic_store(&gate, 1);
+  OK(yk_step_prepare(s, 0, NULL, 1, &y, 0, NULL, &step));
+  yk_code rc = YK_ECANCELLED;
+  for (int i = 0; i < 100 && rc == YK_ECANCELLED; i++) rc = yk_step_run(step, NULL, &fetched);
+  OK(rc);
+  expect_line(fetched[0], 4, 2, 0);
+  yk_step_free(step);
+  end(s, g);
 }
 
 static void test_frozen(void **state) {
@@ -392,11 +455,15 @@ int main(void) {
     cmocka_unit_test(test_feed_and_fetch), cmocka_unit_test(test_feed_anything), cmocka_unit_test(test_order_is_irrelevant),
     cmocka_unit_test(test_control_dependencies), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_sticky_error),
     cmocka_unit_test(test_bad_options), cmocka_unit_test(test_failing_kernel), cmocka_unit_test(test_frozen),
+    cmocka_unit_test(test_bad_label), cmocka_unit_test(test_time_out),
     cmocka_unit_test(test_step), cmocka_unit_test(test_memory_stays_flat), cmocka_unit_test(test_cache_is_bounded),
     cmocka_unit_test(test_out_of_memory),
     cmocka_unit_test(test_random),
     cmocka_unit_test(test_threads),
   };
+  unsetenv("CUDA_VISIBLE_DEVICES");
   driver = "ref";
-  return cmocka_run_group_tests_name("session, ref", tests, NULL, NULL);
+  int failed = cmocka_run_group_tests_name("session, ref", tests, NULL, NULL);
+  driver = NULL;
+  return failed + cmocka_run_group_tests_name("session, cpu", tests, NULL, NULL);
 }

@@ -168,6 +168,12 @@ static void test_placement_log(void **state) {
   assert_int_equal(count(text, "pci bus id: virtual:1\n"), 1);
   assert_int_equal(count(text, "device:CPU:0 ->"), 0);
   if (count(text, "sum: (Add): /job:localhost/replica:0/task:0/device:GPU:1\n") != 1) fail_msg("%s", text);     /* once */
+  yk_graph_unfreeze(g);                        /* a later node is logged too, the others are not again */
+  yk_value z = yk_neg(yk_named(g, "late"), y);
+  capture_begin();
+  a = run_fetch(s, z);
+  yk_tensor_free(a);
+  assert_string_equal(capture_end(), "late: (Neg): /job:localhost/replica:0/task:0/device:GPU:0\n");
   end(s, g);
 }
 
@@ -233,6 +239,9 @@ int main(void) {
     cmocka_unit_test(test_timeline), cmocka_unit_test(test_placement_log), cmocka_unit_test(test_no_devices),
     cmocka_unit_test(test_visible), cmocka_unit_test(test_explain),
   };
+  unsetenv("CUDA_VISIBLE_DEVICES");
   driver = "ref";
-  return cmocka_run_group_tests_name("views of a session, ref", tests, NULL, NULL);
+  int failed = cmocka_run_group_tests_name("views of a session, ref", tests, NULL, NULL);
+  driver = NULL;
+  return failed + cmocka_run_group_tests_name("views of a session, cpu", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * Each value has one slot. A variable's slot is its storage and survives; all others are filled anew in every run.
  */
 #include "support/ref_eval.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"

@@ -8,13 +8,18 @@
 static double eval(double a, double b) { return a / b; }
 static yk_code ref(const yk_ref *c) { return yk__ref_binary(c, eval); }
 
+/* da = dy / b; db = -(da * a) / b, not -da * out: where nothing flows back, 0 times an infinite out would be NaN. */
 static yk_code grad(yk_grad *c) {
-  /* A scalar divisor of 0 spoils everything anyway: no guard, and no spreading of it to a whole tensor. */
-  int scalar = yk_value_desc(c->g, c->in[1]) && yk_value_desc(c->g, c->in[1])->rank == 0;
-  yk_value da = scalar ? YK__OP2(c, div, c->dout[0], c->in[1])
-                       : YK__OP2(c, log_grad, c->dout[0], yk__spread(c, c->in[1], c->dout[0]));
-  c->din[0] = da;
-  c->din[1] = YK__OP1(c, neg, YK__OP2(c, mul, da, c->out[0]));
+  yk_value a = c->in[0], b = c->in[1], dy = c->dout[0];
+  if (yk_value_desc(c->g, b) && yk_value_desc(c->g, b)->rank == 0) {
+    /* A scalar divisor of 0 spoils everything anyway: no guard, and no spreading of it to a whole tensor. */
+    c->din[0] = YK__OP2(c, div, dy, b);
+    c->din[1] = YK__OP1(c, neg, YK__OP2(c, mul, c->din[0], c->out[0]));
+    return YK_OK;
+  }
+  b = yk__spread(c, b, dy);
+  c->din[0] = YK__OP2(c, log_grad, dy, b);
+  c->din[1] = YK__OP1(c, neg, YK__OP2(c, log_grad, YK__OP2(c, mul, c->din[0], a), b));
   return YK_OK;
 }
 

@@ -129,8 +129,8 @@ static yk_code compute(ref_eval *e, const yk_node *n, call *c) {
       YK_TRY(hold(&e->at[n->in[i]], &e->g->value[n->in[i]].desc));
       c->din[i] = s->desc;
     }
-    if (storage && !writes && !s->fed && !(port && (port->flags & YK_PORT_SHAPE)))
-      return YK_FAIL(EINVAL, "variable '%s' is read before it has contents", e->g->node[e->g->value[n->in[i]].node]->name);
+    if (storage && !s->fed && !(writes && n->op == &yk__op_assign) && !(port && (port->flags & YK_PORT_SHAPE)))
+      return YK_FAIL(EINVAL, "variable '%s' is used before it has contents", e->g->node[e->g->value[n->in[i]].node]->name);
     c->in[i] = port && (port->flags & YK_PORT_SHAPE) ? NULL : s->data;
   }
   YK_TRY(yk__op_infer(n->op, n->attrs, c->din, n->nin, c->dout, n->nout));

@@ -1,6 +1,6 @@
 /*
- * tile.c - a value repeated along its axes, and its gradient, which adds up what comes back to all the copies of an
- * element.
+ * tile.c - a value repeated along its axes, and its gradient. The gradient adds up what comes back to all the copies
+ * of an element.
  */
 #include <string.h>
 #include <yoke/math.h>

@@ -112,7 +112,11 @@ static void tells_what_is_wrong(void **state) {
 }
 
 /* A first derivative that is right with a second one that is not. */
-static yk_code square_right(yk_grad *c) { c->din[0] = YK__OP2(c, mul, c->dout[0], YK__OP2(c, mul, c->in[0], YK__NUM(c, c->in[0], 2))); return YK_OK; }
+static yk_code square_right(yk_grad *c) {
+  c->din[0] = YK__OP2(c, mul, c->dout[0], YK__OP2(c, mul, c->in[0], YK__NUM(c, c->in[0], 2)));
+  return YK_OK;
+}
+
 static yk_code through_a_wall(yk_grad *c) {
   cube_grad(c, 1, 0);
   c->din[0] = YK__OP1(c, stop_gradient, c->din[0]);

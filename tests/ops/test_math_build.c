@@ -59,7 +59,8 @@ static void constants(void **state) {
 
 static void joining(void **state) {
   (void)state;
-  yk_value a = yk_constant_f32(g, YK_SHAPE(2), ((const float[]){ 1, 2 })), b = yk_constant_f32(g, YK_SHAPE(2), ((const float[]){ 3, 4 }));
+  yk_value a = yk_constant_f32(g, YK_SHAPE(2), ((const float[]){ 1, 2 }));
+  yk_value b = yk_constant_f32(g, YK_SHAPE(2), ((const float[]){ 3, 4 }));
   yk_value both[] = { a, b }, parts[2], pieces[3];
   yk_value rows = yk_stack(g, 2, both, 0), columns = yk_stack(g, 2, both, -1);
   EXPECT(rows, YK_SHAPE(2, 2), 1, 2, 3, 4);

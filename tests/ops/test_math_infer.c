@@ -164,7 +164,8 @@ static void reductions(void **state) {
 static void shapes(void **state) {
   (void)state;
   const row table[] = {
-    GIVES(shape, "T[4,-1,5]", NULL, "i64[3]"), GIVES(size, "T[]", NULL, "i64[]"), GIVES(dim, "T[4,7]", A(yk_axis_attrs, -1), "i64[]"),
+    GIVES(shape, "T[4,-1,5]", NULL, "i64[3]"), GIVES(size, "T[]", NULL, "i64[]"),
+    GIVES(dim, "T[4,7]", A(yk_axis_attrs, -1), "i64[]"),
     REFUSES(dim, "T[]", NULL, "axis 0"),
     GIVES(reshape, "T[4,7,5]", A(yk_reshape_attrs, 2, { -1, 7 }), "f32[20,7]"),
     GIVES(reshape, "T[-1,7]", A(yk_reshape_attrs, 1, { -1 }), "f32[?]"),
@@ -236,7 +237,8 @@ static void movement(void **state) {
     GIVES(in_top_k, "T[-1,10]; i64[32]", A(yk_top_k_attrs, 5), "bool[32]"),
     REFUSES(in_top_k, "T[4,10]; i64[5]", NULL, "5"),
     REFUSES(in_top_k, "T[10]; i64[10]", NULL, "rank 2"),
-    GIVES(batch_shard, "T[10,5]", A(yk_shard_attrs, 0, 4), "f32[3,5]"), GIVES(batch_shard, "T[10,5]", A(yk_shard_attrs, 3, 4), "f32[2,5]"),
+    GIVES(batch_shard, "T[10,5]", A(yk_shard_attrs, 0, 4), "f32[3,5]"),
+    GIVES(batch_shard, "T[10,5]", A(yk_shard_attrs, 3, 4), "f32[2,5]"),
     GIVES(batch_shard, "T[-1,5]", A(yk_shard_attrs, 3, 4), "f32[?,5]"), GIVES(batch_shard, "T[2]", A(yk_shard_attrs, 3, 4), "f32[0]"),
     REFUSES(batch_shard, "T[10]", A(yk_shard_attrs, 4, 4), "shard 4 of 4"),
     REFUSES(batch_shard, "T[]", NULL, "scalar"),

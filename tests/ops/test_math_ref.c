@@ -85,7 +85,8 @@ static void one_input(void **state) {
 
 static void casts(void **state) {
   (void)state;
-  ROW(cast, "T[7]", A(yk_cast_attrs, YK_I32), V(1.9, -1.9, 3e9, -3e9, NAN, INFINITY, 0.5), V(1, -1, 2147483647, -2147483648.0, 0, 2147483647, 0));
+  ROW(cast, "T[7]", A(yk_cast_attrs, YK_I32), V(1.9, -1.9, 3e9, -3e9, NAN, INFINITY, 0.5),
+      V(1, -1, 2147483647, -2147483648.0, 0, 2147483647, 0));
   ROW(cast, "T[4]", A(yk_cast_attrs, YK_U8), V(255.9, 256, -1, 7.5), V(255, 255, 0, 7));
   ROW(cast, "T[3]", A(yk_cast_attrs, YK_BOOL), V(0, -0.1, 7), V(0, 1, 1));
   ROW(cast, "bool[2]", A(yk_cast_attrs, YK_F32), V(0, 1), V(0, 1));
@@ -198,7 +199,8 @@ static void movement(void **state) {
   ROW(tile_grad, "T[4]; T[2]", A(yk_tile_attrs, 1, { 2 }), V(1, 2, 10, 20), V(11, 22));
   ROW(top_k, "T[2,4]", A(yk_top_k_attrs, 2), V(1, 4, 4, 2, 9, 0, 3, 3), V(4, 4, 9, 3, 1, 2, 0, 2));
   ROW(top_k_grad, "T[1,2]; i32[1,2]; T[1,4]", A(yk_top_k_attrs, 2), V(5, 6, 2, 0), V(6, 0, 5, 0));
-  ROW(in_top_k, "T[5,3]; i32[5]", A(yk_top_k_attrs, 1), V(1, 2, 3, 3, 3, 1, 1, NAN, 0, 1, 2, 3, 1, 2, 3, 2, 1, 0, 3, 1), V(1, 1, 0, 0, 0));
+  ROW(in_top_k, "T[5,3]; i32[5]", A(yk_top_k_attrs, 1), V(1, 2, 3, 3, 3, 1, 1, NAN, 0, 1, 2, 3, 1, 2, 3, 2, 1, 0, 3, 1),
+      V(1, 1, 0, 0, 0));
   ROW(in_top_k, "T[2,3]; i64[2]", A(yk_top_k_attrs, 2), V(1, 2, 3, 1, 2, 3, 1, 0), V(1, 0));
   ROW(batch_shard, "T[5]", A(yk_shard_attrs, 0, 2), V(1, 2, 3, 4, 5), V(1, 2, 3));
   ROW(batch_shard, "T[5]", A(yk_shard_attrs, 1, 2), V(1, 2, 3, 4, 5), V(4, 5));
@@ -208,12 +210,14 @@ static void movement(void **state) {
 /* Updates change their inputs in place. The numbers are TensorFlow's for w = 1 and a gradient of 0.5 in three steps. */
 static void updates(void **state) {
   (void)state;
-  const yk_desc scalar[5] = { { .dtype = YK_F64 }, { .dtype = YK_F64 }, { .dtype = YK_F64 }, { .dtype = YK_F64 }, { .dtype = YK_F64 } };
+  const yk_desc scalar[5] = { { .dtype = YK_F64 }, { .dtype = YK_F64 }, { .dtype = YK_F64 }, { .dtype = YK_F64 },
+                              { .dtype = YK_F64 } };
   const double lr = 0.1, m = 0.9, g = 0.5, plain[] = { 0.95, 0.855, 0.7195 }, nesterov[] = { 0.905, 0.7695, 0.59755 };
   for (int form = 0; form < 2; form++) {
     double w = 1, a = 0;
     for (int step = 0; step < 3; step++) {
-      yk_ref r = { .in = (const double *const[]){ &w, &a, &g, &lr, &m }, .din = scalar, .nin = 5, .attrs = A(yk_update_attrs, 1, form) };
+      yk_ref r = { .in = (const double *const[]){ &w, &a, &g, &lr, &m }, .din = scalar, .nin = 5,
+                   .attrs = A(yk_update_attrs, 1, form) };
       CHECK_OK(yk__op_momentum_update.ref(&r));
       CHECK_NEAR(w, form ? nesterov[step] : plain[step], 1e-12);
     }
@@ -225,8 +229,8 @@ static void updates(void **state) {
   yk_ref ema = { .in = (const double *const[]){ &s, &v, &decay }, .din = scalar, .nin = 3 };
   CHECK_OK(yk__op_ema_update.ref(&ema));
   CHECK_NEAR(s, 1.5, 1e-12);
-  yk_ref assign = { .in = (const double *const[]){ &w, &v }, .out = (double *const[]){ &out }, .din = scalar, .dout = scalar, .nin = 2,
-                    .nout = 1 };
+  yk_ref assign = { .in = (const double *const[]){ &w, &v }, .out = (double *const[]){ &out }, .din = scalar, .dout = scalar,
+                    .nin = 2, .nout = 1 };
   CHECK_OK(yk__op_assign_sub.ref(&assign));
   CHECK_NEAR(w, -2.05, 1e-12);
   CHECK_NEAR(out, -2.05, 1e-12);

@@ -1,5 +1,5 @@
 # One executable and one CTest test for every tests/<area>/test_<what>.c, named <area>.<what> and labelled <area>.
-# Other C files of the area, and those in tests/support/, are linked into each of its tests.
+# Other C files of the area are compiled into each of its tests; those in tests/support/ are a library for all.
 find_library(CMOCKA_LIBRARY cmocka REQUIRED)
 find_path(CMOCKA_INCLUDE cmocka.h REQUIRED)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
@@ -10,6 +10,15 @@ set(environment "YOKE_TEST_DATA=${CMAKE_SOURCE_DIR}/tests" "YOKE_SOURCE_DIR=${CM
   "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1" "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
 
+set(includes ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests ${CMOCKA_INCLUDE})
+set(links yoke_static ${CMOCKA_LIBRARY})
+if(support)
+  add_library(yoke_test_support STATIC ${support})
+  target_include_directories(yoke_test_support PRIVATE ${includes})
+  target_link_libraries(yoke_test_support PUBLIC ${links})
+  set(links yoke_test_support)
+endif()
+
 foreach(source ${tests})
   get_filename_component(folder ${source} DIRECTORY)
   get_filename_component(area ${folder} NAME)
@@ -18,10 +27,10 @@ foreach(source ${tests})
   file(GLOB helpers CONFIGURE_DEPENDS ${folder}/*.c)
   list(FILTER helpers EXCLUDE REGEX "/test_[^/]*\\.c$")
   set(target test_${area}_${what})
-  add_executable(${target} ${source} ${helpers} ${support})
+  add_executable(${target} ${source} ${helpers})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${area})
-  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/tests ${CMOCKA_INCLUDE})
-  target_link_libraries(${target} PRIVATE yoke_static ${CMOCKA_LIBRARY})
+  target_include_directories(${target} PRIVATE ${includes})
+  target_link_libraries(${target} PRIVATE ${links})
   add_test(NAME ${area}.${what} COMMAND ${target})
   set_tests_properties(${area}.${what} PROPERTIES LABELS ${area} TIMEOUT 300 ENVIRONMENT "${environment}")
 endforeach()

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include "backend/cpu/cpu.h"
+#include "base/thread.h"
 #include "device/device.h"
 #include "op/registry.h"
 #include "support/case.h"
@@ -374,8 +375,10 @@ static sweep_verdict prepare_kernel(sweep *s) {
 static sweep_verdict run_seed(sweep *s, uint64_t seed, uint64_t *values) {
   for (uint16_t i = 0; i < s->nin; i++) make_input(s, &s->v[i], &seed);
   STEP(reference(s));
+  if (s->d->team) yk__team_set(s->d->team);
   STEP(launch(s, 0x11, -1));
   STEP(check_first(s, values));
+  if (s->d->team_again) yk__team_set(s->d->team_again);
   STEP(launch(s, 0xEE, -1));
   STEP(check_again(s, -1));
   for (int i = 0; i < s->nin && i < 32; i++) {

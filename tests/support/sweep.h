@@ -15,6 +15,7 @@ typedef struct sweep_device {
   const yk_driver *driver;
   yk_dev *dev;
   yk_stream *stream;
+  int team, team_again;          /* cores of the calling thread's team in the first run and in later ones; 0 = as it is */
   int only;                      /* cpu: number of the candidate to use; -1 = the driver chooses */
 } sweep_device;
 

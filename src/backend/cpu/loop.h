@@ -47,6 +47,9 @@ typedef struct yk_elem_table {
 
 const yk_elem_table *yk__loop_elem(void);              /* of this machine */
 
+/* For tests: kernels prepared from now on use at most this instruction set (0 baseline, 1 avx2, 2 avx512; -1 = the machine's). */
+void yk__loop_limit_isa(int level);
+
 static inline int yk__loop_half(uint8_t dtype) { return dtype == YK_F16 || dtype == YK_BF16; }
 yk_loop_type yk__loop_type(uint8_t dtype);
 

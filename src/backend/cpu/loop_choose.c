@@ -6,7 +6,11 @@
  */
 #include "loop_nn.h"
 
-static int isa_level(void) {
+static int most = 2;                     /* highest level taken: 0 baseline, 1 avx2, 2 avx512 */
+
+void yk__loop_limit_isa(int level) { most = level < 0 ? 2 : level; }
+
+static int machine_level(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq"))
@@ -14,6 +18,11 @@ static int isa_level(void) {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
 #endif
   return 0;
+}
+
+static int isa_level(void) {
+  int level = machine_level();
+  return level < most ? level : most;
 }
 
 #if defined(__x86_64__)

@@ -300,6 +300,8 @@ static void test_matmul(void **state) {
   bench b = bench_open(2);
   const product_case cases[] = {
     { desc2(YK_F32, 128, 784), desc2(YK_F32, 784, 256), { .act = 0 } },
+    { desc2(YK_F32, 64, 80), desc2(YK_F32, 80, 512), { .act = 0 } },          /* rows a bad distance apart: copied first */
+    { desc2(YK_F32, 80, 64), desc2(YK_F32, 80, 1024), { .transpose_a = 1 } },
     { desc2(YK_F32, 5, 7), desc2(YK_F32, 7, 3), { .act = 0 } },
     { desc2(YK_F32, 1, 64), desc2(YK_F32, 64, 10), { .act = 0 } },
     { desc2(YK_F32, 64, 5), desc2(YK_F32, 64, 19), { .transpose_a = 1 } },

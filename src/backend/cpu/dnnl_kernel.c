@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { STAGE_GRAIN = 65536 };
 enum { MAX_BIND = 6, SCRATCH = -1 };        /* SCRATCH: slot of the primitive's scratch memory, which is the workspace */
+
+typedef struct yk_stage { int slot; int64_t rows; size_t row_bytes, pitch, at; const char *from; char *to; } yk_stage;
 
 typedef struct yk_dnnl_state {
   dnnl_primitive_t prim;
@@ -18,6 +21,7 @@ typedef struct yk_dnnl_state {
   dnnl_exec_arg_t exec[MAX_BIND];
   int slot[MAX_BIND];
   void *last[MAX_BIND];
+  yk_stage stage;                           /* rows 0 = none; `at` is its offset in the workspace */
   char impl[48];
 } yk_dnnl_state;
 
@@ -69,10 +73,25 @@ yk_code yk__dnnl_describe(const yk_prim *prim, yk_impl least, dnnl_primitive_des
   return YK_OK;
 }
 
+static void copy_rows(int64_t begin, int64_t end, void *arg) {
+  const yk_stage *s = arg;
+  for (int64_t i = begin; i < end; i++) memcpy(s->to + (size_t)i * s->pitch, s->from + (size_t)i * s->row_bytes, s->row_bytes);
+}
+
+/* Copy the staged argument and say where it is now. */
+static void *staged(const yk_dnnl_state *s, const void *from, void *workspace) {
+  yk_stage now = s->stage;
+  now.from = from;
+  now.to = (char *)workspace + now.at;
+  yk__cpu_host->parallel_for(now.rows, (int64_t)(STAGE_GRAIN / now.row_bytes) + 1, copy_rows, &now);
+  return now.to;
+}
+
 static yk_code run(const yk_kernel *k, void *const *arg, void *workspace) {
   yk_dnnl_state *s = k->state;
   for (int i = 0; i < s->n; i++) {
     void *at = s->slot[i] == SCRATCH ? workspace : arg[s->slot[i]];
+    if (s->stage.rows && s->slot[i] == s->stage.slot) at = staged(s, at, workspace);
     if (at == s->last[i]) continue;
     if (yk__memory_point(s->exec[i].memory, at, s->stream))
       return YK_CPU_FAIL(EDEVICE, "%s: oneDNN refused the address of argument %d", s->impl, i);
@@ -125,6 +144,13 @@ yk_code yk__dnnl_finish(yk_cpu_prepare *p, const_dnnl_primitive_desc_t pd, yk_dn
   p->k->run = run;
   p->k->impl = s->impl;
   return YK_OK;
+}
+
+void yk__dnnl_stage(yk_cpu_prepare *p, int slot, int64_t rows, size_t row_bytes, size_t pitch) {
+  yk_dnnl_state *s = p->k->state;
+  size_t at = (size_t)(p->workspace + 63) / 64 * 64;
+  s->stage = (yk_stage){ .slot = slot, .rows = rows, .row_bytes = row_bytes, .pitch = pitch, .at = at };
+  p->workspace = at + (size_t)rows * pitch;
 }
 
 yk_code yk__dnnl_act(int act, double alpha, dnnl_alg_kind_t *alg, float *a, float *b, float *scale) {

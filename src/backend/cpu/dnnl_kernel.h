@@ -34,6 +34,10 @@ yk_code yk__dnnl_describe(const yk_prim *prim, yk_impl least, dnnl_primitive_des
 yk_code yk__dnnl_finish(yk_cpu_prepare *p, const_dnnl_primitive_desc_t pd, yk_dnnl_team team, const yk_bind *bind,
                         int nbind) YK_CHECKED;
 
+/* After finish: before each run, argument `slot`, a matrix of `rows` rows of row_bytes, is copied into the workspace with
+ * rows `pitch` bytes apart, and the primitive sees the copy. */
+void yk__dnnl_stage(yk_cpu_prepare *p, int slot, int64_t rows, size_t row_bytes, size_t pitch);
+
 /* oneDNN's name, parameters and scale of an activation (scale * act(x)); refuses what it lacks. */
 yk_code yk__dnnl_act(int act, double alpha, dnnl_alg_kind_t *alg, float *a, float *b, float *scale) YK_CHECKED;
 

@@ -1,0 +1,149 @@
+/*
+ * cli.h - what the commands of `yoke` share: options, errors, exit statuses, and the way from a command line to a training step.
+ *
+ * One command is one file, cmd_<verb>.c, and one line of the table in main.c. A command returns its exit status and
+ * has then printed exactly one line on stderr if that is not 0.
+ */
+#ifndef YK_CLI_CLI_H
+#define YK_CLI_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <yoke/yoke.h>
+
+enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 3, YK__EXIT_SIGNAL = 128 };
+
+/* ---- options: args.c, options.c ------------------------------------------------------------------------------------ */
+
+typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
+  const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace;
+  int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */
+  double epochs, lr, interval;
+  bool quiet, json, soft_placement, log_device_placement, no_gradient, help, version;
+} yk_cli;
+
+typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__PARAMS, YK__NVERBS } yk_verb_id;
+
+typedef struct yk_verb {
+  const char *name, *operand, *doc;  /* operand: "MODEL", or NULL */
+  int (*run)(const yk_cli *c);
+} yk_verb;
+
+typedef enum yk_opt_kind { YK__OPT_FLAG, YK__OPT_TEXT, YK__OPT_INT, YK__OPT_REAL } yk_opt_kind;
+typedef struct yk_opt {
+  const char *name, *value;          /* "--batch", "N" (NULL: a flag) */
+  yk_opt_kind kind;
+  size_t offset;                     /* in yk_cli */
+  double lo, hi;                     /* of a number */
+  uint32_t verbs;                    /* bit i: command i of yk_verb_id takes it; 0: the program itself and every command */
+  const char *doc;
+} yk_opt;
+
+extern const yk_verb yk__verbs[];    /* [YK__NVERBS] */
+extern const yk_opt yk__options[];   /* ends with {0} */
+extern const yk_cli yk__cli_defaults;
+
+/* The arguments behind the verb. 0, or YK__EXIT_USAGE with the error printed. */
+int yk__args_parse(yk_verb_id verb, int argc, char **argv, yk_cli *out);
+/* The help of one command; of the program. */
+void yk__help_verb(yk_verb_id verb);
+void yk__help(void);
+/* ", did you mean 'x'?" for the nearest of n names, or "". Static buffer. */
+const char *yk__did_you_mean(const char *text, size_t n, const char *const *names);
+/* `text` shortened and with control characters replaced, in a static buffer of four that take turns. */
+const char *yk__shown(const char *text);
+
+/* "yoke train: <text>" on stderr; returns status. The second one adds the library's message, or prints that alone. */
+int yk__die(int status, const char *fmt, ...) YK_PRINTF(2, 3);
+int yk__die_code(yk_code code);
+void yk__die_verb(const char *verb);   /* whose name goes in front from now on */
+
+/* ---- devices: choose.c ----------------------------------------------------------------------------------------------- */
+
+enum { YK__MAX_CHOSEN = 64 };
+typedef struct yk_chosen {           /* where to train */
+  size_t n;
+  char name[YK__MAX_CHOSEN][24];     /* "/gpu:0" */
+  const char *at[YK__MAX_CHOSEN];    /* -> name */
+  bool is_virtual[YK__MAX_CHOSEN], absent[YK__MAX_CHOSEN];
+  yk_session_options session;
+  bool automatic;
+} yk_chosen;
+/* Resolve --devices, --virtual-gpus and their settings against what there is. 0 or an exit status, error printed.
+ * `out` must stay where it is: out->at points into it. */
+int yk__choose(const yk_cli *c, yk_chosen *out);
+/* Session options of --virtual-gpus, --soft-placement and --log-device-placement alone. */
+int yk__session_settings(const yk_cli *c, yk_session_options *out);
+/* Open a session over an empty graph, to ask for its devices. */
+int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **session);
+
+/* ---- from options to a step: job.c ----------------------------------------------------------------------------------- */
+
+typedef struct yk_job {
+  const yk_model *model;
+  yk_chosen devices;
+  yk_dataset *train, *test;
+  char data_name[64];
+  int64_t batch, steps, size, channels;   /* global batch; side of a prepared picture */
+  double epochs;
+  yk_queue *queue;
+  yk_graph *graph;
+  yk_session *session;
+  yk_towers towers;
+  yk_step *step;                     /* fetches loss and accuracy, runs the update */
+  int64_t parameters;                /* trainable elements */
+} yk_job;
+
+/* The pieces, in this order; each returns 0 or an exit status with the error printed. yk__job_free() after any of them. */
+int  yk__job_model(const yk_cli *c, yk_job *j);
+int  yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);
+int  yk__job_blank(yk_job *j);                   /* pictures without content, for commands that only look at the plan */
+int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
+int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
+void yk__job_free(yk_job *j);
+
+/* ---- evaluation and weights: evaluate.c, weights.c ------------------------------------------------------------------- */
+
+/* A network without training nodes, in a graph and session of its own. */
+typedef struct yk_eval {
+  const yk_model *model;
+  const yk_dataset *data;
+  int64_t batch, size, channels;
+  yk_graph *graph;
+  yk_session *session;
+  yk_step *step;
+  yk_tensor *images, *labels;        /* [batch, size, size, channels], [batch] */
+  yk_tensor *last_images, *last_labels;   /* the smaller last batch, or NULL */
+} yk_eval;
+typedef struct yk_score { double loss, accuracy, seconds; int64_t n; } yk_score;
+
+int  yk__eval_open(const yk_job *j, yk_eval *out);
+/* Take the weights out of the training session: moving averages where there are some. */
+int  yk__eval_take(yk_eval *e, const yk_job *j);
+/* Take them out of a file; names, shapes and dtypes must fit. */
+int  yk__eval_load(yk_eval *e, const char *path);
+/* Every picture once. Stops early, with n < the number of pictures, once *stop is not 0. */
+int  yk__eval_run(yk_eval *e, const volatile sig_atomic_t *stop, yk_score *out);
+void yk__eval_close(yk_eval *e);
+
+/* Every variable of the job but the optimizer's slots, to `path`. */
+int yk__weights_save(const yk_job *j, const char *path);
+
+/* ---- signals: stop.c ------------------------------------------------------------------------------------------------- */
+
+/* Catch SIGINT and SIGTERM: the first one is only noted, a second one ends the process as usual. */
+void yk__stop_catch(void);
+const volatile sig_atomic_t *yk__stop_flag(void);         /* -> number of the signal, 0 = none */
+
+/* ---- commands -------------------------------------------------------------------------------------------------------- */
+
+int yk__cmd_train(const yk_cli *c);
+int yk__cmd_evaluate(const yk_cli *c);
+int yk__cmd_explain(const yk_cli *c);
+int yk__cmd_ops(const yk_cli *c);
+int yk__cmd_devices(const yk_cli *c);
+int yk__cmd_params(const yk_cli *c);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * cmd_train.c - `yoke train MODEL`: data, devices, steps, and a folder with what came of it.
+ *
+ * Everything that can be refused is refused before the first step: network,
+ * devices, data, the folder. The batch the user names is the global one, and the
+ * first line says how it is shared out.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "base/thread.h"
+#include "cli/metrics.h"
+
+enum { TRACE_AT = 5, TRACE_STEPS = 3 };
+
+typedef struct yk_train {
+  const yk_cli *c;
+  yk_job job;
+  yk_eval eval;
+  yk_metrics metrics;
+  FILE *out, *log;
+  char folder[YK__PATH], trace[YK__PATH];
+  char *headline, *settings;
+  int64_t trace_from, trace_to;      /* steps; from = to: none */
+  bool traced;
+} yk_train;
+
+/* ---- what is said before ----------------------------------------------------------------------------------------- */
+
+static yk_code headline(yk_train *t) {
+  const yk_job *j = &t->job;
+  const yk_chosen *d = &j->devices;
+  int64_t n = (int64_t)d->n;
+  yk_str s = { 0 };
+  yk__str_add(&s, "%s on", j->model->name);
+  for (size_t i = 0; i < d->n; i++)
+    yk__str_add(&s, " %s%s", d->at[i], d->absent[i] ? " (absent: placed elsewhere)" : d->is_virtual[i] &&
+                (i + 1 == d->n || !d->is_virtual[i + 1]) ? " (virtual)" : "");
+  yk__str_add(&s, "%s, variables on /cpu:0: global batch %lld", d->automatic ? " (chosen by auto)" : "", (long long)j->batch);
+  for (int64_t i = 0; i < n && n > 1; i++)
+    yk__str_add(&s, " %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
+  yk__str_add(&s, "; %s, %lld train, %lld test pictures; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),
+              (long long)yk_dataset_size(j->test), (long long)j->steps);
+  return yk__str_take(&s, &t->headline);
+}
+
+static void put_devices(yk_json *o, const yk_chosen *d) {
+  yk__json_open(o, "devices", '[');
+  for (size_t i = 0; i < d->n; i++) yk__json_text(o, NULL, d->at[i]);
+  yk__json_close(o, ']');
+}
+
+static void put_run(yk_json *o, const yk_train *t) {
+  const yk_job *j = &t->job;
+  yk__json_text(o, "model", j->model->name);
+  yk__json_text(o, "data", j->data_name);
+  put_devices(o, &j->devices);
+  yk__json_int(o, "batch", j->batch);
+}
+
+static yk_code settings(yk_train *t) {
+  const yk_cli *c = t->c;
+  size_t n;
+  const yk_param_info *p = yk__param_all(&n);
+  yk_json o = { 0 };
+  yk__json_open(&o, NULL, '{');
+  put_run(&o, t);
+  yk__json_text(&o, "data_path", c->data);
+  yk__json_int(&o, "steps", t->job.steps);
+  yk__json_real(&o, "epochs", t->job.epochs);
+  yk__json_real(&o, "learning_rate", c->lr >= 0 ? c->lr : t->job.model->learning_rate);
+  yk__json_int(&o, "seed", c->seed);
+  yk__json_text(&o, "virtual_gpus", c->virtual_gpus);
+  yk__json_bool(&o, "soft_placement", c->soft_placement);
+  yk__json_int(&o, "parameters", t->job.parameters);
+  yk__json_text(&o, "version", yk_version());
+  yk__json_open(&o, "settings", '{');
+  for (size_t i = 0; i < n; i++) {
+    yk__json_break(&o);
+    yk__json_text(&o, p[i].name, yk__param(p[i].name));
+  }
+  yk__json_close(&o, '}');
+  yk__json_close(&o, '}');
+  yk__str_put(&o.text, "\n", 1);
+  return yk__str_take(&o.text, &t->settings);
+}
+
+/* The folder and its first files: if they can be written, the others can. */
+static int open_folder(yk_train *t) {
+  char path[YK__PATH];
+  int status = yk__folder_make(t->c, t->folder);
+  if (status != 0) return status;
+  yk_code rc = yk__folder_write(t->folder, "settings.json", t->settings, strlen(t->settings));
+  if (rc == YK_OK) rc = yk__folder_path(t->folder, "metrics.jsonl", path);
+  if (rc == YK_OK && (t->log = fopen(path, "w")) == NULL) rc = YK_FAIL(EIO, "'%s' cannot be created", path);
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--out: %s", yk_error_message());
+}
+
+static yk_code plan_trace(yk_train *t) {
+  int64_t steps = t->job.steps, want = t->c->trace != NULL ? yk__param_int("trace.steps") : TRACE_STEPS;
+  t->trace_from = steps > TRACE_AT + want ? TRACE_AT : steps > want ? steps - want : 0;
+  t->trace_to = t->trace_from + want < steps ? t->trace_from + want : steps;
+  if (t->c->trace == NULL) return yk__folder_path(t->folder, "trace.json", t->trace);
+  if (snprintf(t->trace, YK__PATH, "%s", t->c->trace) >= YK__PATH) return YK_FAIL(EINVAL, "--trace: the path is too long");
+  FILE *f = fopen(t->trace, "a");                    /* a wrong path is told now, not after the run */
+  if (f == NULL) return YK_FAIL(EIO, "--trace: '%s' cannot be created", t->trace);
+  fclose(f);
+  return YK_OK;
+}
+
+/* --json keeps the standard output for JSON: whatever else is printed there goes to the standard error. */
+static int open_output(yk_train *t) {
+  t->out = stdout;
+  if (!t->c->json) return 0;
+  int copy = dup(STDOUT_FILENO);
+  t->out = copy >= 0 ? fdopen(copy, "w") : NULL;
+  if (t->out == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    return yk__die(YK__EXIT_RUN, "the standard output cannot be used");
+  return 0;
+}
+
+static void say_start(yk_train *t) {
+  yk_json o = { 0 };
+  if (t->metrics.show == YK__SHOW_LINES || t->metrics.show == YK__SHOW_BAR) {
+    fprintf(t->out, "%s\n", t->headline);
+    fflush(t->out);
+  }
+  yk__json_open(&o, NULL, '{');
+  yk__json_text(&o, "event", "start");
+  put_run(&o, t);
+  yk__json_int(&o, "steps", t->job.steps);
+  yk__json_real(&o, "epochs", t->job.epochs);
+  yk__json_int(&o, "train_examples", yk_dataset_size(t->job.train));
+  yk__json_int(&o, "test_examples", yk_dataset_size(t->job.test));
+  yk__json_int(&o, "parameters", t->job.parameters);
+  yk__json_text(&o, "out", t->folder);
+  yk__json_close(&o, '}');
+  if (!yk__json_flush(&o, t->log, t->c->json ? t->out : NULL)) t->metrics.failed = true;
+  yk__str_free(&o.text);
+}
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+static int test(yk_train *t) {
+  yk_score score;
+  int status = yk__eval_take(&t->eval, &t->job);
+  if (status == 0) status = yk__eval_run(&t->eval, yk__stop_flag(), &score);
+  if (status == 0 && score.n == yk_dataset_size(t->job.test)) yk__metrics_tested(&t->metrics, &score);
+  return status;
+}
+
+/* The timeline is taken of a few steps, once buffers and caches are warm. */
+static yk_code trace(yk_train *t, int64_t step) {
+  if (step == t->trace_from && step < t->trace_to) return yk_trace_start(t->job.session);
+  if (step != t->trace_to || t->trace_from == t->trace_to) return YK_OK;
+  t->traced = true;
+  return yk_trace_write(t->job.session, t->trace);
+}
+
+static bool epoch_ends(const yk_job *j, int64_t done) {
+  int64_t n = yk_dataset_size(j->train);
+  return done < j->steps && done * j->batch / n > (done - 1) * j->batch / n;
+}
+
+static int one_step(yk_train *t, int64_t step) {
+  const yk_tensor *const *got;
+  yk_code rc = trace(t, step);
+  uint64_t begin = yk__now_ns();
+  if (rc == YK_OK) rc = yk_step_run(t->job.step, NULL, &got);
+  uint64_t ns = yk__now_ns() - begin;
+  if (rc != YK_OK) {
+    yk__metrics_finish(&t->metrics);
+    return yk__die(YK__EXIT_RUN, "step %lld: %s", (long long)step + 1, yk_error_message());
+  }
+  double loss = yk_tensor_at(got[0], 0), accuracy = yk_tensor_at(got[1], 0);
+  if (!isfinite(loss)) {
+    yk__metrics_finish(&t->metrics);
+    return yk__die(YK__EXIT_RUN, "step %lld: the loss is %s; training has diverged, try a smaller --lr", (long long)step + 1,
+                   isnan(loss) ? "not a number" : "infinite");
+  }
+  yk__metrics_step(&t->metrics, loss, accuracy, ns);
+  return epoch_ends(&t->job, step + 1) ? test(t) : 0;
+}
+
+static int loop(yk_train *t) {
+  int status = 0;
+  int64_t step = 0;
+  for (; step < t->job.steps && *yk__stop_flag() == 0 && status == 0; step++) status = one_step(t, step);
+  if (status != 0) return status;
+  if (!t->traced && step > t->trace_from) {
+    t->trace_to = step;
+    if (trace(t, step) != YK_OK) return yk__die_code(YK_EIO);
+  }
+  yk__metrics_finish(&t->metrics);
+  return *yk__stop_flag() == 0 ? test(t) : 0;
+}
+
+/* ---- what is left ------------------------------------------------------------------------------------------------ */
+
+static void say_end(yk_train *t) {
+  const yk_metrics *m = &t->metrics;
+  const yk_score *s = m->ntested > 0 ? &m->tested[m->ntested - 1].score : NULL;
+  yk_sums recent = yk__metrics_recent(m);
+  yk_json o = { 0 };
+  yk__json_open(&o, NULL, '{');
+  yk__json_text(&o, "event", "end");
+  put_run(&o, t);
+  yk__json_int(&o, "steps", m->step);
+  yk__json_real(&o, "epochs", (double)m->step * (double)t->job.batch / (double)yk_dataset_size(t->job.train));
+  yk__json_real(&o, "seconds", (double)m->ns * 1e-9);
+  yk__json_real(&o, "test_seconds", m->test_seconds);
+  yk__json_real(&o, "examples_per_second", yk__metrics_rate(m));
+  yk__json_real(&o, "train_loss", m->step > 0 ? recent.loss : (double)NAN);
+  yk__json_real(&o, "train_accuracy", m->step > 0 ? recent.accuracy : (double)NAN);
+  yk__json_real(&o, "test_loss", s != NULL ? s->loss : (double)NAN);
+  yk__json_real(&o, "test_accuracy", s != NULL ? s->accuracy : (double)NAN);
+  yk__json_int(&o, "peak_rss_bytes", (int64_t)yk__rss_peak_bytes());
+  yk__json_bool(&o, "interrupted", *yk__stop_flag() != 0);
+  yk__json_text(&o, "out", t->folder);
+  yk__json_close(&o, '}');
+  if (!yk__json_flush(&o, t->log, t->c->json ? t->out : NULL)) t->metrics.failed = true;
+  yk__str_free(&o.text);
+  if (m->show != YK__SHOW_LINES && m->show != YK__SHOW_BAR) return;
+  fprintf(t->out, "%s%lld steps in %.1f s, %.0f examples/s; training loss %.4f, accuracy %.4f; see %s/report.html\n",
+          *yk__stop_flag() != 0 ? "interrupted after " : "", (long long)m->step, (double)m->ns * 1e-9, yk__metrics_rate(m),
+          recent.loss, recent.accuracy,
+          t->folder);
+}
+
+static int leave_files(yk_train *t) {
+  char path[YK__PATH];
+  yk_code rc = yk__folder_path(t->folder, "weights.safetensors", path);
+  if (rc != YK_OK) return yk__die_code(rc);
+  int status = yk__weights_save(&t->job, path);
+  if (status != 0) return status;
+  rc = yk__report_write(t->folder, &t->metrics, t->headline, t->settings, t->traced ? t->trace : NULL);
+  return rc == YK_OK ? 0 : yk__die_code(rc);
+}
+
+static int prepare(yk_train *t) {
+  const yk_cli *c = t->c;
+  yk_job *j = &t->job;
+  yk_code rc;
+  int status = yk__job_model(c, j);
+  if (status == 0) status = yk__job_data(c, j, true, true);
+  if (status == 0) status = yk__job_build(c, j);
+  if (status != 0) return status;
+  rc = headline(t);
+  if (rc == YK_OK) rc = settings(t);
+  if (rc != YK_OK) return yk__die_code(rc);
+  status = open_folder(t);
+  if (status != 0) return status;
+  rc = plan_trace(t);
+  return rc == YK_OK ? 0 : yk__die_code(rc);
+}
+
+static int train(yk_train *t) {
+  const yk_cli *c = t->c;
+  yk_show show = c->json ? YK__SHOW_JSON : c->quiet ? YK__SHOW_NOTHING : isatty(STDOUT_FILENO) ? YK__SHOW_BAR : YK__SHOW_LINES;
+  int status = prepare(t);
+  if (status == 0) status = open_output(t);
+  if (status != 0) return status;
+  yk__metrics_begin(&t->metrics, &t->job, show, t->out, t->log, c->interval);
+  say_start(t);
+  status = yk__job_start(&t->job);
+  if (status == 0) status = yk__eval_open(&t->job, &t->eval);
+  if (status != 0) return status;
+  yk__stop_catch();
+  status = loop(t);
+  if (status == 0) status = leave_files(t);
+  if (status != 0) return status;
+  say_end(t);
+  if (t->metrics.failed || fflush(t->out) != 0) return yk__die(YK__EXIT_RUN, "writing the metrics failed");
+  return *yk__stop_flag() != 0 ? YK__EXIT_SIGNAL + *yk__stop_flag() : 0;
+}
+
+int yk__cmd_train(const yk_cli *c) {
+  yk_train *t = yk__calloc(1, sizeof *t);
+  if (t == NULL) return yk__die_code(YK_ENOMEM);
+  t->c = c;
+  int status = train(t);
+  if (t->out != NULL && t->out != stdout) fclose(t->out);
+  if (t->log != NULL) fclose(t->log);
+  yk__eval_close(&t->eval);
+  yk__job_free(&t->job);
+  yk__metrics_free(&t->metrics);
+  yk__free(t->headline);
+  yk__free(t->settings);
+  yk__free(t);
+  return status;
+}

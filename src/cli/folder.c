@@ -1,0 +1,70 @@
+/*
+ * folder.c - the folder of a run: made before training, so that a run never ends in "cannot write".
+ *
+ * Files in it appear whole or not at all, except metrics.jsonl, which grows by whole lines.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/error.h"
+#include "cli/metrics.h"
+
+static bool is_folder(const char *path) {
+  struct stat s;
+  return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* path is changed on the way and is itself again at the end. errno tells a failure. */
+static bool make_all(char *path) {
+  for (char *p = path + 1; *p != '\0'; p++) {
+    if (*p != '/') continue;
+    *p = '\0';
+    bool good = mkdir(path, 0777) == 0 || errno == EEXIST || is_folder(path);
+    *p = '/';
+    if (!good) return false;
+  }
+  if (mkdir(path, 0777) == 0 || is_folder(path)) return true;
+  if (errno == EEXIST) errno = ENOTDIR;
+  return false;
+}
+
+/* A name that is new: two runs may start in the same second. */
+static void default_name(const yk_cli *c, char folder[YK__PATH]) {
+  char when[32] = "";
+  time_t now = time(NULL);
+  struct tm t;
+  if (localtime_r(&now, &t) != NULL) strftime(when, sizeof when, "%Y%m%d-%H%M%S", &t);
+  snprintf(folder, YK__PATH, "runs/%s-%s", c->model, when);
+  for (int k = 2; k < 100 && access(folder, F_OK) == 0; k++) snprintf(folder, YK__PATH, "runs/%s-%s-%d", c->model, when, k);
+}
+
+int yk__folder_make(const yk_cli *c, char folder[YK__PATH]) {
+  if (c->out != NULL && snprintf(folder, YK__PATH, "%s", c->out) >= YK__PATH - 64)
+    return yk__die(YK__EXIT_USAGE, "--out '%s': the path is longer than %d bytes", yk__shown(c->out), YK__PATH - 64);
+  if (c->out == NULL) default_name(c, folder);
+  if (!make_all(folder)) return yk__die(YK__EXIT_RUN, "--out: the folder '%s' cannot be made: %s", folder, strerror(errno));
+  return 0;
+}
+
+yk_code yk__folder_path(const char *folder, const char *name, char out[YK__PATH]) {
+  if (snprintf(out, YK__PATH, "%s/%s", folder, name) < YK__PATH) return YK_OK;
+  return YK_FAIL(EINVAL, "the path of '%s' is longer than %d bytes", name, YK__PATH);
+}
+
+yk_code yk__folder_write(const char *folder, const char *name, const char *text, size_t n) {
+  char path[YK__PATH], temporary[YK__PATH + 32];
+  YK_TRY(yk__folder_path(folder, name, path));
+  snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+  FILE *f = fopen(temporary, "wb");
+  if (f == NULL) return YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
+  bool good = fwrite(text, 1, n, f) == n && fflush(f) == 0 && fsync(fileno(f)) == 0;
+  int why = errno;
+  if (fclose(f) != 0 && good) { good = false; why = errno; }
+  if (good && rename(temporary, path) != 0) { good = false; why = errno; }
+  if (good) return YK_OK;
+  remove(temporary);
+  return YK_FAIL(EIO, "'%s' cannot be written: %s", path, strerror(why));
+}

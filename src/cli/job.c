@@ -1,0 +1,182 @@
+/*
+ * job.c - from options to a training step that is ready to run: network, devices, data, queue, graph, session.
+ *
+ * The learning-rate schedules of the built-in networks live here, because they
+ * depend on the length of the run and the size of the data, which only the command knows.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/param.h"
+#include "base/thread.h"
+#include "cli/cli.h"
+
+enum { DEFAULT_EPOCHS = 10 };
+
+int yk__job_model(const yk_cli *c, yk_job *j) {
+  const char *names[16];
+  size_t n = 0;
+  *j = (yk_job){ 0 };
+  j->model = yk_model_find(c->model);
+  if (j->model == NULL) {
+    while (n < 16 && yk_model_at(n) != NULL) { names[n] = yk_model_at(n)->name; n++; }
+    return yk__die(YK__EXIT_USAGE, "unknown network '%s'%s; 'yoke %s --help' lists them", yk__shown(c->model),
+                   yk__did_you_mean(c->model, n, names), c->verb);
+  }
+  j->batch = c->batch != 0 ? c->batch : j->model->batch;
+  return yk__choose(c, &j->devices);
+}
+
+/* ---- data -------------------------------------------------------------------------------------------------------- */
+
+static yk_code load(const char *path, yk_split split, yk_dataset **out) {
+  if (path == NULL) return YK_FAIL(ENOTFOUND, "no pictures named; --data PATH is the folder of CIFAR-10 in binary form");
+  return yk_dataset_cifar10(path, split, out);
+}
+
+/* A bare name is looked for in the folder of the setting data.dir first. */
+static const char *find(const char *name, char *buffer, size_t bytes) {
+  const char *dir = yk__param("data.dir");
+  FILE *f;
+  if (name == NULL || strcmp(name, "shapes10") == 0) return NULL;
+  if (dir[0] == '\0' || strchr(name, '/') != NULL || snprintf(buffer, bytes, "%s/%s", dir, name) >= (int)bytes) return name;
+  f = fopen(buffer, "r");
+  if (f == NULL) return name;
+  fclose(f);
+  return buffer;
+}
+
+static void measure(const yk_cli *c, yk_job *j, const yk_dataset *d) {
+  yk_shape s = yk_dataset_shape(d);
+  double n = (double)yk_dataset_size(d);
+  j->size = j->model->image_size != 0 ? j->model->image_size : s.dim[0];
+  j->channels = s.dim[2];
+  snprintf(j->data_name, sizeof j->data_name, "%s", yk_dataset_name(d));
+  j->steps = c->steps;
+  if (c->steps == 0) j->steps = (int64_t)ceil((c->epochs != 0 ? c->epochs : DEFAULT_EPOCHS) * n / (double)j->batch - 1e-9);
+  if (j->steps < 1) j->steps = 1;
+  j->epochs = (double)j->steps * (double)j->batch / n;
+}
+
+int yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test) {
+  char buffer[4096];
+  const char *path = find(c->data, buffer, sizeof buffer);
+  yk_code rc = YK_OK;
+  if (with_train) rc = load(path, YK_TRAIN, &j->train);
+  if (rc == YK_OK && with_test) rc = load(path, YK_TEST, &j->test);
+  if (rc != YK_OK) return yk__die(YK__EXIT_RUN, "data: %s", yk_error_message());
+  measure(c, j, with_train ? j->train : j->test);
+  return 0;
+}
+
+int yk__job_blank(yk_job *j) {
+  enum { N = 16, BYTES = 32 * 32 * 3 };
+  static const uint8_t pictures[N * BYTES], labels[N];
+  yk_code rc = yk_dataset_images(N, 32, 32, 3, pictures, labels, 10, &j->train);
+  if (rc != YK_OK) return yk__die_code(rc);
+  measure(&yk__cli_defaults, j, j->train);
+  return 0;
+}
+
+/* ---- learning rates ---------------------------------------------------------------------------------------------- */
+
+/* The tutorial's: a tenth after every 350 passes. */
+static yk_value tutorial_rate(yk_graph *g, const yk_job *j, double rate) {
+  int64_t every = (int64_t)((double)yk_dataset_size(j->train) / (double)j->batch * 350.0);
+  return yk_exponential_decay(g, rate, yk_global_step(g), every > 0 ? every : 1, 0.1, true);
+}
+
+/* A linear warm-up over a twentieth of the run; a tenth from its half on, a hundredth from three quarters on. */
+static yk_value residual_rate(yk_graph *g, const yk_job *j, double rate) {
+  int64_t at[2] = { j->steps / 2, j->steps * 3 / 4 }, warm = j->steps / 20;
+  double values[3] = { rate, 0.1 * rate, 0.01 * rate };
+  yk_value full;
+  if (at[0] < 1 || at[1] <= at[0]) return yk_scalar_f32(g, (float)rate);
+  full = yk_piecewise_constant(g, yk_global_step(g), 2, at, values);
+  if (warm < 2) return full;
+  yk_value done = yk_div(g, yk_add(g, yk_cast(g, yk_read(yk_global_step(g)), YK_F32), yk_scalar_f32(g, 1)),
+                         yk_scalar_f32(g, (float)warm));
+  return yk_mul(g, full, yk_minimum(g, done, yk_scalar_f32(g, 1)));
+}
+
+static yk_value learning_rate(yk_graph *g, const yk_cli *c, const yk_job *j) {
+  double rate = c->lr >= 0 ? c->lr : j->model->learning_rate;
+  yk_value v = { 0 };
+  YK_DEVICE(g, "/cpu:0") {
+    YK_NAME_SCOPE(g, "learning_rate") {
+      if (strcmp(j->model->name, "cifar10") == 0) v = tutorial_rate(g, j, rate);
+      else if (strcmp(j->model->name, "resnet20") == 0) v = residual_rate(g, j, rate);
+      else v = yk_scalar_f32(g, (float)rate);
+    }
+  }
+  return v;
+}
+
+/* ---- graph and session ------------------------------------------------------------------------------------------- */
+
+static yk_code open_queue(const yk_cli *c, yk_job *j) {
+  yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
+  int64_t threads = yk__param_int("data.threads"), ahead = yk__param_int("data.prefetch");
+  o.augment = j->model->train_augment;
+  o.image_size = j->size;
+  o.shuffle = true;
+  o.seed = (uint64_t)c->seed;
+  o.threads = (int32_t)(threads > 0 && threads < 256 ? threads : yk__ncores() >= 8 ? yk__ncores() / 4 : 1);
+  o.capacity = (ahead > 1 ? ahead < 1024 ? ahead : 1024 : 2) * j->batch;
+  return yk_queue_open(j->train, &o, &j->queue);
+}
+
+static void build(const yk_cli *c, yk_job *j) {
+  yk_tower_options o = YK_TOWER_OPTIONS_INIT;
+  yk_graph *g = j->graph;
+  yk_graph_set_seed(g, (uint64_t)c->seed);
+  o.model = j->model;
+  o.source = yk_queue_source(j->queue);
+  o.classes = yk_dataset_classes(j->train);
+  o.batch = j->batch;
+  o.ndevices = j->devices.n;
+  o.devices = j->devices.at;
+  o.learning_rate = learning_rate(g, c, j);
+  yk_build_towers(g, &o, &j->towers);
+}
+
+int yk__job_build(const yk_cli *c, yk_job *j) {
+  yk_shape s = yk_dataset_shape(j->train);
+  yk_code rc;
+  if (j->size > s.dim[0] || j->size > s.dim[1])
+    return yk__die(YK__EXIT_RUN, "%s takes pictures of at least %lldx%lld; those of %s are %lldx%lld", j->model->name,
+                   (long long)j->size,
+                   (long long)j->size, j->data_name, (long long)s.dim[0], (long long)s.dim[1]);
+  rc = open_queue(c, j);
+  if (rc == YK_OK) rc = yk_graph_new(&j->graph);
+  if (rc == YK_OK) {
+    build(c, j);
+    rc = yk_graph_status(j->graph);
+  }
+  for (size_t i = 0; rc == YK_OK && i < yk_variable_count(j->graph); i++) {
+    const yk_variable *v = yk_variable_get(j->graph, i);
+    const yk_desc *d = yk_variable_desc(v);
+    int64_t count = 1;
+    for (uint8_t k = 0; k < d->rank; k++) count *= d->dim[k];
+    if (yk_variable_trainable(v)) j->parameters += count;
+  }
+  return rc == YK_OK ? 0 : yk__die_code(rc);
+}
+
+int yk__job_start(yk_job *j) {
+  yk_value init = yk_global_variables_initializer(j->graph), fetch[2] = { j->towers.loss, j->towers.accuracy };
+  yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
+  if (rc == YK_OK) rc = yk_session_run(j->session, 0, NULL, 0, NULL, 1, &init, NULL);
+  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, 2, fetch, 1, &j->towers.train, &j->step);
+  return rc == YK_OK ? 0 : yk__die_code(rc);
+}
+
+void yk__job_free(yk_job *j) {
+  yk_step_free(j->step);
+  yk_session_close(j->session);
+  yk_graph_free(j->graph);
+  yk_queue_close(j->queue);
+  yk_dataset_free(j->train);
+  yk_dataset_free(j->test);
+}

@@ -1,0 +1,63 @@
+/*
+ * main.c - the command `yoke`: a table of verbs.
+ *
+ * Everything a verb does is in its cmd_<verb>.c. Here only the verb is looked up,
+ * its arguments are parsed, and bad settings in the environment are refused.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "base/param.h"
+#include "cli/cli.h"
+
+const yk_verb yk__verbs[YK__NVERBS] = {
+  [YK__TRAIN]    = { "train", "MODEL", "train a built-in network and leave weights, metrics and a report in a folder",
+                     yk__cmd_train },
+  [YK__EVALUATE] = { "evaluate", "MODEL", "measure saved weights on the test pictures", yk__cmd_evaluate },
+  [YK__EXPLAIN]  = { "explain", "MODEL", "print the plan of the training step: every kernel, copy and byte", yk__cmd_explain },
+  [YK__OPS]      = { "ops", NULL, "list the operations, and which data types each device has a kernel for", yk__cmd_ops },
+  [YK__DEVICES]  = { "devices", NULL, "list the devices of this machine", yk__cmd_devices },
+  [YK__PARAMS]   = { "params", NULL, "list the settings: name, environment variable, value, origin", yk__cmd_params },
+};
+
+static int unknown_verb(const char *text) {
+  const char *names[YK__NVERBS];
+  for (size_t i = 0; i < YK__NVERBS; i++) names[i] = yk__verbs[i].name;
+  if (text[0] == '-') return yk__die(YK__EXIT_USAGE, "unknown option '%s'; try 'yoke --help'", yk__shown(text));
+  return yk__die(YK__EXIT_USAGE, "unknown command '%s'%s; try 'yoke --help'", yk__shown(text),
+                 yk__did_you_mean(text, YK__NVERBS, names));
+}
+
+static int run_verb(yk_verb_id id, int argc, char **argv) {
+  yk_cli c;
+  yk__die_verb(yk__verbs[id].name);
+  int status = yk__args_parse(id, argc, argv, &c);
+  if (status != 0) return status;
+  if (c.help) {
+    yk__help_verb(id);
+    return YK__EXIT_OK;
+  }
+  if (yk__param_check_env() != YK_OK) return yk__die(YK__EXIT_USAGE, "%s", yk_error_message());
+  return yk__verbs[id].run(&c);
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static int flushed(int status) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+  return status != YK__EXIT_OK ? status : yk__die(YK__EXIT_RUN, "writing to the standard output failed");
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return yk__die(YK__EXIT_USAGE, "which command? try 'yoke --help'");
+  const char *first = argv[1];
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {
+    yk__help();
+    return flushed(YK__EXIT_OK);
+  }
+  if (strcmp(first, "--version") == 0) {
+    printf("yoke %s\n", yk_version());
+    return flushed(YK__EXIT_OK);
+  }
+  for (int i = 0; i < YK__NVERBS; i++)
+    if (strcmp(first, yk__verbs[i].name) == 0) return flushed(run_verb((yk_verb_id)i, argc - 2, argv + 2));
+  return unknown_verb(first);
+}

@@ -1,0 +1,83 @@
+/*
+ * options.c - the one table of options, and the help that is printed from it.
+ *
+ * Parser and help read the same lines, so neither can know an option that the
+ * other does not. The manual page and the shell completion are checked against it.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "cli/cli.h"
+
+#define BIT(verb) (1u << YK__##verb)
+#define STEP (BIT(TRAIN) | BIT(EXPLAIN))
+#define NETWORK (STEP | BIT(EVALUATE))
+#define FIELD(name) offsetof(yk_cli, name)
+
+const yk_opt yk__options[] = {
+  { "--data", "PATH", YK__OPT_TEXT, FIELD(data), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
+    "shapes10 (built in, the default), or a folder with CIFAR-10 in binary form" },
+  { "--devices", "LIST", YK__OPT_TEXT, FIELD(devices), 0, 0, NETWORK,
+    "where to compute: gpu:0,gpu:1 or cpu:0; auto takes what works (default: the virtual GPUs, else cpu:0)" },
+  { "--virtual-gpus", "N[:LIMIT]", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, NETWORK | BIT(DEVICES),
+    "emulate N GPUs on host cores, each with LIMIT bytes of memory, as 2:512MiB" },
+  { "--batch", "N", YK__OPT_INT, FIELD(batch), 1, 1e6, NETWORK, "pictures a step, all devices together (default: the network's)"
+    },
+  { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, STEP, "training steps" },
+  { "--epochs", "N", YK__OPT_REAL, FIELD(epochs), 1e-9, 1e9, BIT(TRAIN),
+    "passes over the training pictures, fractions too (default: 10)" },
+  { "--lr", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "learning rate that the schedule starts from (default: the network's)" },
+  { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, BIT(TRAIN), "of initial weights, order and distortions (default: 1)" },
+  { "--out", "DIR", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
+    "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it" },
+  { "--trace", "FILE", YK__OPT_TEXT, FIELD(trace), 0, 0, BIT(TRAIN),
+    "timeline of a few steps in Chrome's trace format (default: trace.json in the folder)" },
+  { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),
+    "between two lines of metrics; 0 = every step (default: 5)" },
+  { "--soft-placement", NULL, YK__OPT_FLAG, FIELD(soft_placement), 0, 0, NETWORK,
+    "run elsewhere what an asked-for device is absent for or cannot do" },
+  { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
+    "print the device of every operation" },
+  { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
+  { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
+  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) | BIT(PARAMS),
+    "print JSON: one object a line (train), or one value" },
+  { "--help", NULL, YK__OPT_FLAG, FIELD(help), 0, 0, 0, "print this" },
+  { 0 },
+};
+
+const yk_cli yk__cli_defaults = { .seed = 1, .lr = -1, .interval = 5 };
+
+static void print_option(const yk_opt *o) {
+  char left[64];
+  snprintf(left, sizeof left, "%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+  printf("  %-24s  %s\n", left, o->doc);
+}
+
+void yk__help_verb(yk_verb_id verb) {
+  const yk_verb *v = &yk__verbs[verb];
+  printf("usage: yoke %s%s%s [OPTION...]\n\n%c%s.\n", v->name, v->operand != NULL ? " " : "", v->operand != NULL ? v->operand
+         : "",
+         v->doc[0] - 'a' + 'A', v->doc + 1);
+  if (v->operand != NULL) {
+    const yk_model *m;
+    printf("\nnetworks:\n");
+    for (size_t i = 0; (m = yk_model_at(i)) != NULL; i++)
+      printf("  %-24s  %s; batch %lld, rate %g\n", m->name, m->doc, (long long)m->batch, m->learning_rate);
+  }
+  printf("\noptions:\n");
+  for (const yk_opt *o = yk__options; o->name != NULL; o++)
+    if (o->verbs == 0 || (o->verbs >> verb & 1u) != 0) print_option(o);
+}
+
+void yk__help(void) {
+  printf("usage: yoke COMMAND [ARGUMENT...]\n\nTrains neural networks on every device of this machine.\n\ncommands:\n");
+  for (int i = 0; i < YK__NVERBS; i++) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s", yk__verbs[i].name, yk__verbs[i].operand != NULL ? " " : "",
+             yk__verbs[i].operand != NULL ? yk__verbs[i].operand : "");
+    printf("  %-24s  %s\n", left, yk__verbs[i].doc);
+  }
+  printf("\noptions:\n  %-24s  %s\n  %-24s  %s\n", "--help", "print this; 'yoke COMMAND --help' tells its options", "--version",
+         "print the version");
+  printf("\nexit status: 0 success, 1 the run failed, 2 wrong usage, 3 no usable GPU, 130 interrupted\n");
+}

@@ -1,0 +1,43 @@
+/*
+ * progress.c - the bar of a run on a terminal.
+ *
+ * One line that is written over itself. How often is the caller's business; what a
+ * narrow terminal cannot hold is cut, since a wrapped bar would scroll.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "cli/metrics.h"
+
+enum { BAR = 24 };
+
+static int columns(FILE *out) {
+  struct winsize w;
+  return ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+static void time_text(double seconds, char *buffer, size_t n) {
+  long long s = seconds < 0 ? 0 : seconds > 3.6e8 ? 360000000 : (long long)(seconds + 0.5);
+  if (s >= 3600) snprintf(buffer, n, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+  else snprintf(buffer, n, "%lld:%02lld", s / 60, s % 60);
+}
+
+void yk__bar_draw(FILE *out, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left) {
+  char bar[BAR + 1], time[32], line[256];
+  int full = steps > 0 ? (int)((double)step / (double)steps * BAR) : 0, width = columns(out) - 1;
+  memset(bar, '.', BAR);
+  memset(bar, '#', (size_t)(full > BAR ? BAR : full));
+  bar[BAR] = '\0';
+  time_text(left, time, sizeof time);
+  snprintf(line, sizeof line, "[%s] %lld/%lld  loss %.4f  accuracy %.3f  %.0f examples/s  %s left", bar, (long long)step,
+           (long long)steps, loss,
+           accuracy, rate, time);
+  fprintf(out, "\r%.*s\033[K", width, line);
+  fflush(out);
+}
+
+void yk__bar_clear(FILE *out) {
+  fputs("\r\033[K", out);
+  fflush(out);
+}

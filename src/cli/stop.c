@@ -1,0 +1,24 @@
+/*
+ * stop.c - Ctrl-C: finish the step, write the files, leave.
+ *
+ * The handler only notes the signal; the loops look at it between steps. It is
+ * gone after the first one, so a second Ctrl-C ends the process at once.
+ */
+#include "cli/cli.h"
+
+static volatile sig_atomic_t caught;
+
+static void note(int number) {
+  caught = number;
+}
+
+void yk__stop_catch(void) {
+  struct sigaction a = { .sa_handler = note, .sa_flags = (int)SA_RESETHAND };
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+  sigaction(SIGTERM, &a, NULL);
+}
+
+const volatile sig_atomic_t *yk__stop_flag(void) {
+  return &caught;
+}

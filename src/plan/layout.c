@@ -156,6 +156,23 @@ static void count_writes(yk_layout *l, const yk_ir_node *n) {
     if (yk__ir_writes(n, i) && l->ir->value[n->in[i]].family != 0) l->epoch[l->ir->value[n->in[i]].family - 1]++;
 }
 
+/* Dry round, joined updates: an open variable takes the layout that another tensor of its place in the groups has, so that a moving
+ * average settles on the layout of what it follows. */
+static void align_groups(yk_layout *l, uint32_t id) {
+  yk_ir *ir = l->ir;
+  const yk_ir_node *n = &ir->node[id];
+  uint32_t per;
+  if (!l->dry || !(n->op->traits & YK_MERGE)) return;
+  per = *(const uint32_t *)n->attrs;
+  for (uint32_t i = 0; i < n->nin; i++)
+    for (uint32_t j = i % per; j < n->nin && layout_of(ir, n->in[i]) != YK_LAYOUT_PLAIN; j += per) {
+      uint32_t f = ir->value[n->in[j]].family;
+      if (!open_family(ir, n->in[j]) || l->wished[f - 1] || !yk__desc_same_shape(&ir->value[n->in[i]].desc, &ir->value[n->in[j]].desc)) continue;
+      ir->var_layout[f - 1] = layout_of(ir, n->in[i]);
+      l->wished[f - 1] = 1;
+    }
+}
+
 static yk_code do_kernel(yk_layout *l, uint32_t id) {
   yk_ir *ir = l->ir;
   uint16_t nin = ir->node[id].nin, nout = ir->node[id].nout;
@@ -208,6 +225,7 @@ static yk_code do_node(yk_layout *l, uint32_t id) {
   }
   n->action = (uint8_t)action_of(ir, n);
   if (n->action != YK_IR_RUN) return YK_OK;
+  align_groups(l, id);
   YK_TRY(do_kernel(l, id));
   count_writes(l, &ir->node[id]);
   return YK_OK;

@@ -17,7 +17,7 @@ MAY = {  # layer -> layers it may include
     "graph": "base tensor op",
     "ops": "base tensor op graph",
     "autodiff": "base tensor op graph",
-    "plan": "base tensor device op graph",
+    "plan": "base tensor device op graph ops",  # ops: only the table of fusions
     "run": "base tensor device op graph plan comm",
     "data": "base tensor",
     "store": "base tensor graph run",
@@ -26,7 +26,7 @@ MAY = {  # layer -> layers it may include
     "cli": "base op device plan run store data train model",
     "backend": "",
 }
-ONLY = {("op", "ops"): "ops.def"}  # (layer, included layer) -> the one file it may take from there
+ONLY = {("op", "ops"): "ops.def", ("plan", "ops"): "fusions.h"}  # (layer, included layer) -> the one file it may take from there
 
 
 def included(line):

@@ -118,9 +118,17 @@ static int train(yk_session *s, yk_value init, yk_value step_op, yk_value loss, 
   return yk_error_message()[0] != '\0';
 }
 
+/* Argument i as a whole number, `dflt` if it is not given, -1 if it is not a number. */
+static int number(int argc, char **argv, int i, int dflt) {
+  char *end;
+  long n;
+  if (i >= argc) return dflt;
+  n = strtol(argv[i], &end, 10);
+  return *argv[i] == '\0' || *end != '\0' || n < 1 || n > 1000000 ? -1 : (int)n;
+}
+
 int main(int argc, char **argv) {
-  int gpus = argc > 1 ? atoi(argv[1]) : 2, steps = argc > 2 ? atoi(argv[2]) : 100;
-  int64_t batch = argc > 3 ? atoi(argv[3]) : 64;
+  int gpus = number(argc, argv, 1, 2), steps = number(argc, argv, 2, 100), batch = number(argc, argv, 3, 64);
   yk_session_options so = YK_SESSION_OPTIONS_INIT;
   yk_queue_options qo = YK_QUEUE_OPTIONS_INIT;
   yk_dataset *data = NULL;

@@ -193,9 +193,16 @@ static void explains_itself(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(prunes_and_folds), cmocka_unit_test(merges_equal_nodes), cmocka_unit_test(names_what_is_missing),
-    cmocka_unit_test(copies_between_devices_once), cmocka_unit_test(orders_variable_accesses), cmocka_unit_test(joins_updates),
-    cmocka_unit_test(reuses_memory), cmocka_unit_test(empty_batches_need_no_kernels), cmocka_unit_test(feeds_all_towers_first), cmocka_unit_test(explains_itself),
+    cmocka_unit_test(prunes_and_folds),
+    cmocka_unit_test(merges_equal_nodes),
+    cmocka_unit_test(names_what_is_missing),
+    cmocka_unit_test(copies_between_devices_once),
+    cmocka_unit_test(orders_variable_accesses),
+    cmocka_unit_test(joins_updates),
+    cmocka_unit_test(reuses_memory),
+    cmocka_unit_test(empty_batches_need_no_kernels),
+    cmocka_unit_test(feeds_all_towers_first),
+    cmocka_unit_test(explains_itself),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,8 +165,8 @@ static yk_code rest_plain(yk_cpu_prepare *p, uint32_t first, uint32_t end) {
 
 static yk_code forward(yk_cpu_prepare *p, int train) {
   yk_kernel *k = p->k;
-  yk_block_state *s;
-  const yk_block_fns *fns;
+  yk_block_state *s = NULL;
+  const yk_block_fns *fns = NULL;
   YK_TRY(start(p, &k->in[0], &s, &fns));
   YK_TRY(norm_attrs(p, s));
   if (!train) s->relu = 0;                          /* that op has no activation */
@@ -186,8 +186,8 @@ yk_code yk__cpu_block_norm_infer(yk_cpu_prepare *p) { return forward(p, 0); }
 
 yk_code yk__cpu_block_norm_grad(yk_cpu_prepare *p) {
   yk_kernel *k = p->k;
-  yk_block_state *s;
-  const yk_block_fns *fns;
+  yk_block_state *s = NULL;
+  const yk_block_fns *fns = NULL;
   YK_TRY(start(p, &k->in[1], &s, &fns));
   YK_TRY(norm_attrs(p, s));
   YK_TRY(rest_plain(p, 2, 5));
@@ -224,8 +224,8 @@ static yk_code run_lrn_grad(const yk_kernel *k, void *const *arg, void *workspac
 static yk_code lrn(yk_cpu_prepare *p, uint32_t x) {
   yk_kernel *k = p->k;
   const yk_lrn_attrs *a = k->attrs;
-  yk_block_state *s;
-  const yk_block_fns *fns;
+  yk_block_state *s = NULL;
+  const yk_block_fns *fns = NULL;
   YK_TRY(start(p, &k->in[x], &s, &fns));
   s->radius = a && a->radius ? a->radius : 5;
   s->bias = a && a->bias != 0 ? a->bias : 1;

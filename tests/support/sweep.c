@@ -307,6 +307,28 @@ static sweep_verdict compare(sweep *s, const value *v, const char *what, int num
   return verdict;
 }
 
+/* Padding of a private layout must be zero: the plain value put into that layout again gives the same bytes. */
+static sweep_verdict check_padding(sweep *s, value *v) {
+  const yk_driver *driver = s->d->driver;
+  uint8_t *is = malloc(v->laid_bytes + 1), *should = malloc(v->laid_bytes + 1), *before = v->bytes;
+  uint64_t failed;
+  yk_mem tmp;
+  DEVICE(driver->mem_alloc(s->d->dev, YK_DEVICE_MEM, v->laid_bytes, &tmp));
+  v->bytes = v->first;
+  sweep_verdict verdict = upload(s, v, tmp);
+  v->bytes = before;
+  if (verdict == SWEEP_OK) {
+    DEVICE(driver->copy_out(s->d->stream, should, tmp));
+    DEVICE(driver->copy_out(s->d->stream, is, v->at));
+    DEVICE(driver->stream_sync(s->d->stream, &failed));
+    if (memcmp(is, should, v->laid_bytes) != 0) verdict = wrong(s, "padding of layout %u is not zero", (unsigned)v->laid.layout);
+  }
+  driver->mem_free(s->d->dev, tmp);
+  free(is);
+  free(should);
+  return verdict;
+}
+
 /* Values after the first run of a seed: outputs and variables against the reference, other inputs as they were. */
 static sweep_verdict check_first(sweep *s, uint64_t *values) {
   for (uint32_t i = 0; i < (uint32_t)s->nin + s->nout; i++) {
@@ -321,6 +343,7 @@ static sweep_verdict check_first(sweep *s, uint64_t *values) {
     v->bytes = v->first;
     sweep_verdict verdict = compare(s, v, i < s->nin ? "variable" : "output", (int)(i < s->nin ? i : i - s->nin), values);
     v->bytes = before;
+    if (verdict == SWEEP_OK && v->laid.layout != YK_LAYOUT_PLAIN && v->plain_bytes) verdict = check_padding(s, v);
     if (verdict != SWEEP_OK) return verdict;
   }
   return SWEEP_OK;
@@ -348,7 +371,10 @@ static sweep_verdict prepare_kernel(sweep *s) {
   yk_desc in[MAX_VALUES], out[MAX_VALUES];
   yk_kernel_spec spec = { .size = sizeof spec, .op = s->op->name, .op_version = s->op->version, .nin = s->nin, .nout = s->nout,
                           .attrs = s->attrs, .in = in, .out = out };
-  for (uint16_t i = 0; i < s->nin; i++) in[i] = s->v[i].plain;
+  for (uint16_t i = 0; i < s->nin; i++) {
+    in[i] = s->v[i].plain;
+    if (in[i].rank == 4 && (YK_FLOATS >> in[i].dtype & 1u) && in[i].dtype != YK_F64 && yk__desc_count(&in[i])) in[i].layout = s->d->offer;
+  }
   for (uint16_t i = 0; i < s->nout; i++) {
     out[i] = s->v[s->nin + i].plain;
     out[i].layout = YK_LAYOUT_ANY;

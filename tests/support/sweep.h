@@ -16,6 +16,7 @@ typedef struct sweep_device {
   yk_dev *dev;
   yk_stream *stream;
   int team, team_again;          /* cores of the calling thread's team in the first run and in later ones; 0 = as it is */
+  uint16_t offer;                /* layout in which inputs of rank 4 that a kernel computes with are offered; 0 = plain */
   int only;                      /* cpu: number of the candidate to use; -1 = the driver chooses */
 } sweep_device;
 

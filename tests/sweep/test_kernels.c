@@ -114,6 +114,67 @@ static void registry_with_lowest_isa(void **state) {
   if (total.ops < 100) fail_msg("only %llu ops were run", (unsigned long long)total.ops);
 }
 
+/* ---- private layouts --------------------------------------------------------------------------------------------- */
+
+static const yk_reduce_attrs channels = { .naxes = 1, .axis = { 3 } };
+static const yk_concat_grad_attrs last_second = { 3, 1 };
+static const yk_axis_attrs last_axis = { 3 };
+static const yk_split_attrs halves = { .axis = 3, .n = 2 };
+static const yk_cast_attrs to_half = { YK_BF16 };
+static const yk_update_attrs one_group = { .n = 1 };
+#define PAIR "T[2,5,7,12]; T[2,5,7,12]"
+#define FULL_PAIR "T[2,5,7,16]; T[2,5,7,16]"
+/* Channels that fill their blocks, and channels that leave padding. */
+static const struct { const char *op; yk_case c[5]; } blocked[] = {
+  { "relu", { { "T[2,5,7,16]", NULL, 0, 0, 0 }, { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "exp", { { "T[2,5,7,16]", NULL, 0, 0, 0 }, { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "add", { { PAIR, NULL, 0, 0, 0 }, { FULL_PAIR, NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[]", NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[12]", NULL, 0, 0, 0 } } },
+  { "mul", { { PAIR, NULL, 0, 0, 0 }, { "T[]; T[2,5,7,12]", NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[1,1,1]", NULL, 0, 0, 0 } } },
+  { "div", { { PAIR, NULL, 1, 2, 0 }, { FULL_PAIR, NULL, 1, 2, 0 }, { "T[2,5,7,12]; T[]", NULL, 1, 2, 0 } } },
+  { "relu_grad", { { PAIR, NULL, 0, 0, 0 }, { FULL_PAIR, NULL, 0, 0, 0 } } },
+  { "tanh_grad", { { PAIR, NULL, 0, 0, 0 } } },
+  { "greater", { { PAIR, NULL, 0, 0, 0 } } },
+  { "add_n", { { PAIR, NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[2,5,7,12]; T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "cast", { { "T[2,5,7,12]", &to_half, 0, 0, 0 } } },
+  { "l2_loss", { { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "reduce_sum", { { "T[2,5,7,12]", NULL, 0, 0, 0 }, { "T[2,5,7,12]", &channels, 0, 0, 0 } } },
+  { "reduce_mean", { { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "reduce_max", { { "T[2,5,7,12]", NULL, -2, -1, 0 } } },
+  { "bias_add", { { "T[2,5,7,12]; T[12]", NULL, 0, 0, 0 }, { "T[2,5,7,16]; T[16]", NULL, 0, 0, 0 } } },
+  { "bias_add_grad", { { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
+  { "concat", { { "T[2,5,7,16]; T[2,5,7,8]; T[2,5,7,24]", &last_axis, 0, 0, 0 }, { "T[2,5,7,12]; T[2,5,7,16]", &last_axis, 0, 0, 0 },
+                { "T[2,5,7,16]; T[3,5,7,16]", NULL, 0, 0, 0 } } },
+  { "concat_grad", { { "T[2,5,7,40]; T[2,5,7,16]; T[2,5,7,24]", &last_second, 0, 0, 0 }, { "T[2,5,7,28]; T[2,5,7,12]; T[2,5,7,16]", &last_second, 0, 0, 0 } } },
+  { "split", { { "T[2,5,7,32]", &halves, 0, 0, 0 }, { "T[2,5,7,24]", &halves, 0, 0, 0 } } },
+  { "sgd_update", { { "T[2,5,7,12]; T[2,5,7,12]; T[]", &one_group, 0, 0, 0 } } },
+  { "ema_update", { { "T[2,5,7,12]; T[2,5,7,12]; T[]", &one_group, 0, 0, 0 } } },
+  { "assign_add", { { PAIR, NULL, 0, 0, 0 } } },
+};
+
+/* The layout that oneDNN's convolution gives its result on this machine; 0 if it is the plain one. */
+static uint16_t picture_layout(const sweep_device *d) {
+  yk_desc in[2] = { yk__desc(YK_F32, YK_SHAPE(2, 9, 9, 32)), yk__desc(YK_F32, YK_SHAPE(3, 3, 32, 32)) }, out = yk__desc(YK_F32, YK_SHAPE(2, 9, 9, 32));
+  yk_kernel_spec spec = { .size = sizeof spec, .op = "conv2d", .op_version = 1, .nin = 2, .nout = 1, .in = in, .out = &out };
+  yk_kernel_info info = { .size = sizeof info };
+  yk_kernel *k;
+  out.layout = YK_LAYOUT_ANY;
+  CHECK_OK(d->driver->kernel_prepare(d->dev, &spec, &k, &info));
+  d->driver->kernel_free(k);
+  return out.layout;
+}
+
+static void private_layouts(void **state) {
+  sweep_total total = { .devices = 1 };
+  sweep_device d;
+  (void)state;
+  sweep_open(yk__driver_find("cpu"), 1, &d);
+  d.offer = picture_layout(&d);
+  if (d.offer == YK_LAYOUT_PLAIN) print_message("convolutions keep the plain layout on this machine\n");
+  for (size_t i = 0; i < sizeof blocked / sizeof *blocked; i++) sweep_op(&d, yk_op_find(blocked[i].op), blocked[i].c, &total);
+  sweep_close(&d);
+  if (total.failed) fail_msg("%llu cases failed", (unsigned long long)total.failed);
+}
+
 /* ---- one kernel by hand ------------------------------------------------------------------------------------------ */
 
 enum { MAX_ARGS = 8 };
@@ -265,7 +326,7 @@ static void special_values_go_through(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(big_shapes_with_each_team), cmocka_unit_test(big_shapes_with_lowest_isa), cmocka_unit_test(registry_with_lowest_isa),
+    cmocka_unit_test(big_shapes_with_each_team), cmocka_unit_test(big_shapes_with_lowest_isa), cmocka_unit_test(registry_with_lowest_isa), cmocka_unit_test(private_layouts),
     cmocka_unit_test(a_label_out_of_range_is_told), cmocka_unit_test(an_index_out_of_range_is_told),
     cmocka_unit_test(check_numerics_tells_count_and_first), cmocka_unit_test(dequeue_asks_its_source),
     cmocka_unit_test(long_sums_lose_nothing), cmocka_unit_test(special_values_go_through) };

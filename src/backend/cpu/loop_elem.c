@@ -184,25 +184,64 @@ static int same_dims(const yk_desc *a, const yk_desc *b) {
   return memcmp(a->dim, b->dim, a->rank * sizeof a->dim[0]) == 0;
 }
 
-/* A private layout without padding may be kept if every input has the same shape and type: then only the bytes count. */
-static int keeps_layout(const yk_cpu_prepare *p) {
-  const yk_kernel *k = p->k;
-  uint64_t bytes;
-  if (k->in[0].layout == YK_LAYOUT_PLAIN) return 0;
-  for (uint32_t i = 1; i < k->nin; i++) {
-    if (!same_dims(&k->in[0], &k->in[i]) || k->in[i].dtype != k->in[0].dtype) return 0;
-    if ((p->spec->flags & YK_SPEC_FIXED) && k->in[i].layout != k->in[0].layout) return 0;
-  }
-  if (k->out[0].dtype != k->in[0].dtype || !same_dims(&k->in[0], &k->out[0])) return 0;
-  if (yk__cpu_layout_bytes(&k->in[0], &bytes) != YK_OK) return 0;
-  return bytes == (uint64_t)yk__cpu_count(&k->in[0]) * yk__cpu_dtype_bytes(k->in[0].dtype);
+/* Functions with f(0) = 0, which may run over padding. */
+static int keeps_zero(const char *op) {
+  static const char *const ops[] = { "neg", "abs", "sign", "square", "sqrt", "sin", "floor", "ceil", "leaky_relu", "elu", "selu", "gelu",
+                                     "silu", "tanh", "relu", "relu6", "add", "sub", "mul", "div_no_nan", "maximum", "minimum",
+                                     "squared_difference", "cast" };
+  size_t n = strlen(op);
+  if (n > 5 && strcmp(op + n - 5, "_grad") == 0) return 1;             /* dy = 0 gives 0 */
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (strcmp(ops[i], op) == 0) return 1;
+  return 0;
 }
 
-static yk_code settle_layouts(yk_cpu_prepare *p) {
+static int is_scalar(const yk_desc *d) { return yk__cpu_count(d) == 1; }
+static int has_layouts(uint8_t dtype) { return dtype == YK_F32 || yk__loop_half(dtype); }
+
+/* The first input that has the output's shape; others may only be scalars. -1: some input is neither. */
+static int leading_input(const yk_kernel *k) {
+  int lead = -1;
+  for (uint32_t i = 0; i < k->nin; i++) {
+    if (same_dims(&k->in[i], &k->out[0])) lead = lead < 0 ? (int)i : lead;
+    else if (!is_scalar(&k->in[i])) return -1;
+  }
+  return lead;
+}
+
+/*
+ * The private layout of the leading input may be kept if only the buffer's length counts: no padding, or a function that keeps it
+ * zero; with a scalar, that is only a product. *n: elements of the buffer; returns the layout, plain if it may not be kept.
+ */
+static uint16_t kept_layout(const yk_cpu_prepare *p, int64_t *n) {
+  const yk_kernel *k = p->k;
+  int lead = leading_input(k), scalars = 0;
+  uint64_t bytes;
+  if (lead < 0 || k->in[lead].layout == YK_LAYOUT_PLAIN || !has_layouts(k->out[0].dtype)) return YK_LAYOUT_PLAIN;
+  const yk_desc *x = &k->in[lead];
+  for (uint32_t i = 0; i < k->nin; i++) {
+    int scalar = !same_dims(&k->in[i], x);
+    scalars += scalar;
+    if (!has_layouts(k->in[i].dtype)) return YK_LAYOUT_PLAIN;
+    if (!scalar && (p->spec->flags & YK_SPEC_FIXED) && k->in[i].layout != x->layout) return YK_LAYOUT_PLAIN;
+  }
+  if (yk__cpu_layout_bytes(x, &bytes) != YK_OK) return YK_LAYOUT_PLAIN;
+  *n = (int64_t)(bytes / yk__cpu_dtype_bytes(x->dtype));
+  if (*n == yk__cpu_count(x)) return x->layout;
+  return keeps_zero(p->spec->op) && (scalars == 0 || strcmp(p->spec->op, "mul") == 0) ? x->layout : YK_LAYOUT_PLAIN;
+}
+
+/* *flat: elements of a buffer run over without looking at its shape; 0 = plain layout. */
+static yk_code settle_layouts(yk_cpu_prepare *p, int64_t *flat) {
   yk_kernel *k = p->k;
-  if (!keeps_layout(p)) return yk__cpu_want_plain(p);
-  for (uint32_t i = 1; i < k->nin; i++) k->in[i].layout = k->in[0].layout;
-  k->out[0].layout = k->in[0].layout;
+  uint16_t layout = kept_layout(p, flat);
+  if (layout == YK_LAYOUT_PLAIN) {
+    *flat = 0;
+    return yk__cpu_want_plain(p);
+  }
+  for (uint32_t i = 0; i < k->nin; i++)
+    if (same_dims(&k->in[i], &k->out[0])) k->in[i].layout = layout;
+  k->out[0].layout = layout;
   return YK_OK;
 }
 
@@ -210,10 +249,11 @@ static yk_code settle_layouts(yk_cpu_prepare *p) {
 static yk_code elem_new(yk_cpu_prepare *p, elem **out) {
   yk_kernel *k = p->k;
   const yk_elem_table *t = yk__loop_elem();
+  int64_t flat = 0;
   elem *e = yk__cpu_state(p, sizeof *e);
   if (!e) return YK_ENOMEM;
   if (k->nin > MAX_IN) return YK_CPU_REFUSE("%u inputs, at most 3", (unsigned)k->nin);
-  YK_TRY(settle_layouts(p));
+  YK_TRY(settle_layouts(p, &flat));
   e->nin = k->nin;
   e->n = yk__cpu_count(&k->out[0]);
   e->out_bytes = (uint32_t)yk__cpu_dtype_bytes(k->out[0].dtype);
@@ -224,6 +264,7 @@ static yk_code elem_new(yk_cpu_prepare *p, elem **out) {
     if (e->bytes[i] == e->out_bytes && same_dims(&k->in[i], &k->out[0])) p->inplace |= 1u << i;
   }
   merge_dims(e, k->in, &k->out[0]);
+  if (flat) e->n = flat;                               /* one run, scalars standing still: merge_dims found that already */
   k->run = elem_run;
   *out = e;
   return YK_OK;

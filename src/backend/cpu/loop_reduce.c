@@ -209,11 +209,28 @@ static yk_accum unit_of(yk_fold fold, uint8_t dtype, int is_float) {
   return u;
 }
 
+/* Everything is summed up: then the order does not matter, nor zeros of padding, and a private layout may stay. *n: elements to sum. */
+static int sums_all(const yk_cpu_prepare *p, yk_fold fold, const fold_dims *d, int64_t *n) {
+  const yk_desc *x = &p->k->in[0];
+  uint64_t bytes;
+  if (x->layout == YK_LAYOUT_PLAIN || (fold != FOLD_SUM && fold != FOLD_SQUARES)) return 0;
+  if (d->n > 1 || (d->n == 1 && !d->folded[0]) || yk__cpu_layout_bytes(x, &bytes) != YK_OK) return 0;
+  *n = (int64_t)(bytes / yk__cpu_dtype_bytes(x->dtype));
+  return 1;
+}
+
 static yk_code reduce_new(yk_cpu_prepare *p, yk_fold fold, const fold_dims *d, int mean, double scale, const char *impl) {
   yk_kernel *k = p->k;
   uint8_t dtype = k->in[0].dtype;
+  fold_dims all = { .n = 1, .len = { 0 }, .folded = { 1 } };
+  const fold_dims *loops = d;
   reduce *r;
-  YK_TRY(yk__cpu_want_plain(p));
+  if (sums_all(p, fold, d, &all.len[0])) {
+    loops = &all;
+    k->out[0].layout = YK_LAYOUT_PLAIN;
+  } else {
+    YK_TRY(yk__cpu_want_plain(p));
+  }
   r = yk__cpu_state(p, sizeof *r);
   if (!r) return YK_ENOMEM;
   yk_loop_type type = yk__loop_type(dtype);
@@ -229,7 +246,7 @@ static yk_code reduce_new(yk_cpu_prepare *p, yk_fold fold, const fold_dims *d, i
   r->fold = fold;
   r->unit = unit_of(fold, dtype, r->is_float);
   r->scale = scale;
-  plan_loops(r, d);
+  plan_loops(r, loops);
   r->outputs = yk__cpu_count(&k->out[0]);
   if (mean) {
     int64_t folded = 1;

@@ -166,11 +166,16 @@ static uint16_t picture_layout(const sweep_device *d) {
 static void private_layouts(void **state) {
   sweep_total total = { .devices = 1 };
   sweep_device d;
+  size_t n;
+  const yk_op *const *ops = yk_op_all(&n);
   (void)state;
   sweep_open(yk__driver_find("cpu"), 1, &d);
   d.offer = picture_layout(&d);
   if (d.offer == YK_LAYOUT_PLAIN) print_message("convolutions keep the plain layout on this machine\n");
   for (size_t i = 0; i < sizeof blocked / sizeof *blocked; i++) sweep_op(&d, yk_op_find(blocked[i].op), blocked[i].c, &total);
+  for (size_t i = 0; i < n; i++)                        /* also what others wrote for such layouts */
+    if (yk__cpu_candidate_name(ops[i]->name, 0) && strcmp(ops[i]->name, "dequeue") != 0 && strcmp(ops[i]->name, "reorder") != 0)
+      sweep_op(&d, ops[i], ops[i]->cases, &total);
   sweep_close(&d);
   if (total.failed) fail_msg("%llu cases failed", (unsigned long long)total.failed);
 }

@@ -102,6 +102,11 @@ yk_code yk__cpu_dnnl_max_pool(yk_cpu_prepare *p) {
   yk_kernel *k = p->k;
   yk_pooling o = { YK_PRIM_FWD, dnnl_pooling_max, &k->in[0], &k->out[0], &k->out[1], &k->in[0] };
   static const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_DST, 1 }, { DNNL_ARG_WORKSPACE, 2 } };
+  if (k->out[1].dtype == YK_I32 && yk__cpu_layout_padded(&k->in[0])) {
+    /* With windows that large oneDNN leaves the lowest float in channels that are padding. */
+    if (p->spec->flags & YK_SPEC_FIXED) return YK_CPU_REFUSE("a large window over padded channels");
+    k->in[0].layout = YK_LAYOUT_PLAIN;
+  }
   return prepare(p, &o, bind, 3);
 }
 

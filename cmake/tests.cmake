@@ -48,3 +48,10 @@ yoke_lint(headers tools/check_headers)
 if(NOT YOKE_SANITIZE)
   yoke_lint(symbols tools/check_symbols.sh $<TARGET_FILE:yoke_shared> $<TARGET_FILE:yoke_static>)
 endif()
+
+# The README's program as printed, and the examples' output. Sanitized libraries need their runtime first, so not there.
+if(YOKE_EXAMPLES AND NOT YOKE_SANITIZE)
+  add_test(NAME readme.program COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/readme/check.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  add_test(NAME examples.output COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/examples/check.py ${CMAKE_BINARY_DIR})
+  set_tests_properties(readme.program examples.output PROPERTIES LABELS examples TIMEOUT 300)
+endif()

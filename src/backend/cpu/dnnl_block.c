@@ -11,7 +11,7 @@
 
 enum { MAX_CHUNKS = 32, TILE_PIXELS = 64, GRAIN_BYTES = 65536 };
 
-static const yk_block_table *block_table(void) {
+const yk_block_table *yk__block_table(void) {
 #if defined(__x86_64__)
   extern const yk_block_table yk__block_table_baseline, yk__block_table_avx2, yk__block_table_avx512;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
@@ -40,7 +40,7 @@ static yk_code start(yk_cpu_prepare *p, const yk_desc *x, yk_block_state **out, 
   s->padded = s->blocks * block;
   s->chunks = s->pictures < MAX_CHUNKS ? s->pictures : MAX_CHUNKS;
   s->tiles = (s->pixels + TILE_PIXELS - 1) / TILE_PIXELS;
-  *fns = &block_table()->fn[x->dtype == YK_BF16][block == 16];
+  *fns = &yk__block_table()->fn[x->dtype == YK_BF16][block == 16];
   *out = s;
   return YK_OK;
 }

@@ -1,9 +1,10 @@
 /*
- * dnnl_block.h - normalisations of pictures in oneDNN's blocked layout, [N, C/B, H, W, B].
+ * dnnl_block.h - normalisations and max pooling of pictures in oneDNN's blocked layout, [N, C/B, H, W, B].
  *
  * Convolutions often want this layout, and what stands between them must not force it back to the plain one. oneDNN's own
  * batch norm goes over its input three times and cannot use the forward output in the gradient of a fused relu; its LRN has
- * fast code for few windows only. These kernels go over each value twice, or once, in vectors of one block.
+ * fast code for few windows only; its max pooling stores the index a byte at a time without AVX-512. These kernels go over
+ * each value twice, or once, in vectors of one block.
  */
 #ifndef YK_BACKEND_CPU_DNNL_BLOCK_H
 #define YK_BACKEND_CPU_DNNL_BLOCK_H
@@ -32,9 +33,24 @@ typedef struct yk_block_call {
   const float *mean, *scale, *shift, *slope;   /* forward: (x-mean)*scale + shift; gradient: scale*g - shift - slope*(x-mean) */
 } yk_block_call;
 
-/* Work items: sums: chunk*blocks + block; apply: picture*blocks + block; LRN: picture*tiles + tile. */
+/* Max pooling. Steps are in elements, from picture to picture, block to block, pixel to pixel: so the plain layout is a case. */
+typedef struct yk_block_pool {
+  int64_t pictures, blocks;
+  int64_t height, width, rows, columns;  /* of x; of y */
+  int64_t window[2], stride[2], pad[2];
+  int64_t x_picture, x_block, y_picture, y_block, pixel;
+  const int32_t *over[2];                /* gradient: the outputs [first, last) whose window holds row (column) i of x, at 2*i */
+  void (*fn)(int64_t begin, int64_t end, void *call);
+} yk_block_pool;
+typedef struct yk_block_pool_call { const yk_block_pool *s; const void *in; void *out; uint8_t *index; } yk_block_pool_call;
+
+/* Work items: pooling, apply: picture*blocks + block; sums: chunk*blocks + block; LRN: picture*tiles + tile. */
 typedef void (*yk_block_fn)(int64_t begin, int64_t end, void *call);
-typedef struct yk_block_fns { yk_block_fn stat_sum, norm, grad_sum, norm_grad, lrn, lrn_grad; } yk_block_fns;
+typedef struct yk_block_fns {
+  yk_block_fn stat_sum, norm, grad_sum, norm_grad, lrn, lrn_grad, max_pool, max_pool_grad;
+} yk_block_fns;
 typedef struct yk_block_table { yk_block_fns fn[2][2]; } yk_block_table;       /* f32, bf16; blocks of 8, 16 */
+
+const yk_block_table *yk__block_table(void);                                    /* of this machine */
 
 #endif

@@ -41,6 +41,9 @@ void yk__dnnl_stage(yk_cpu_prepare *p, int slot, int64_t rows, size_t row_bytes,
 /* oneDNN's name, parameters and scale of an activation (scale * act(x)); refuses what it lacks. */
 yk_code yk__dnnl_act(int act, double alpha, dnnl_alg_kind_t *alg, float *a, float *b, float *scale) YK_CHECKED;
 
+/* Window, stride and padding of a pooling from x to y; attrs may be NULL. */
+void yk__dnnl_pool_geometry(const yk_pool_attrs *a, const yk_desc *x, const yk_desc *y, yk_prim *q);
+
 /* Refuse values without elements: they are the planner's business. Also dtypes other than f32, bf16, f16 for in[0]. */
 yk_code yk__dnnl_accepts(const yk_cpu_prepare *p) YK_CHECKED;
 

@@ -8,7 +8,8 @@
 
 static const yk_pool_attrs no_attrs;
 
-static void set_geometry(const yk_pool_attrs *a, const yk_desc *x, const yk_desc *y, yk_prim *q) {
+void yk__dnnl_pool_geometry(const yk_pool_attrs *a, const yk_desc *x, const yk_desc *y, yk_prim *q) {
+  if (!a) a = &no_attrs;
   q->kind = YK_PRIM_POOL;
   for (int i = 0; i < 2; i++) {
     int64_t window = a->window[i] ? a->window[i] : 1, stride = a->stride[i] ? a->stride[i] : window, lo = 0, hi = 0;
@@ -35,7 +36,7 @@ static yk_code describe(const yk_kernel *k, yk_prim q, const yk_desc *x, const y
   yk_desc xd = *x, yd = *y;
   yk_md xm = { 0 }, ym = { 0 };
   xd.layout = yd.layout = layout;
-  set_geometry(k->attrs ? k->attrs : &no_attrs, x, y, &q);
+  yk__dnnl_pool_geometry(k->attrs, x, y, &q);
   YK_TRY(yk__layout_md(&xd, YK_ROLE_PICTURE, 1, &xm));
   yk_code code = yk__layout_md(&yd, YK_ROLE_PICTURE, 1, &ym);
   if (code == YK_OK) {

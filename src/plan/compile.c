@@ -32,8 +32,7 @@ static int mentions(const uint32_t *list, uint32_t n, uint32_t x) {
   return 0;
 }
 
-/* Which variables the plan reads and writes; a variable written before it is read still counts as read only if a kernel reads it
- * without a write port first, which `assign` never does. */
+/* Which variables the plan reads and writes. What it wrote itself before reading it need not have had a value. */
 static yk_code list_variables(yk_ir *ir) {
   yk_plan *p = ir->plan;
   uint32_t n = ir->req->graph->nvariable + 1u;
@@ -49,11 +48,9 @@ static yk_code list_variables(yk_ir *ir) {
       if (!yk__ir_reads(x, i)) continue;
       from = &ir->node[ir->value[ir->value[x->in[i]].root].node];
       if (from->kind != YK_IR_VARIABLE) continue;
-      if (yk__ir_writes(x, i)) {
-        if (!mentions(p->writes, p->nwrites, from->index)) p->writes[p->nwrites++] = from->index;
-        if (x->op == &yk__op_assign) continue;
-      }
-      if (!mentions(p->reads, p->nreads, from->index)) p->reads[p->nreads++] = from->index;
+      if (x->op != &yk__op_assign && !mentions(p->writes, p->nwrites, from->index) && !mentions(p->reads, p->nreads, from->index))
+        p->reads[p->nreads++] = from->index;
+      if (yk__ir_writes(x, i) && !mentions(p->writes, p->nwrites, from->index)) p->writes[p->nwrites++] = from->index;
     }
   }
   for (uint32_t i = 0; i < ir->req->nfetch; i++) {

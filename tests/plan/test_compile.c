@@ -103,6 +103,23 @@ static void orders_variable_accesses(void **state) {
   fixture_close(&f);
 }
 
+/* assign gives a value before it is used; assign_add needs one. */
+static void knows_what_must_be_initialized(void **state) {
+  yk_fixture f;
+  (void)state;
+  fixture_open(&f, "null", 0);
+  yk_variable *v = yk_get_variable(f.g, "v", YK_F32, YK_SHAPE(4), YK_ONES, NULL);
+  yk_value ones = yk_fill(f.g, YK_F32, YK_SHAPE(4), 1.0);
+  yk_value set = yk_neg(f.g, yk_assign(f.g, v, ones)), add = yk_neg(f.g, yk_assign_add(f.g, v, ones));
+  CHECK_OK(fixture_compile(&f, 0, NULL, NULL, 1, &set, 0, NULL));
+  CHECK_INT(f.plan->nreads, 0);
+  CHECK_INT(f.plan->nwrites, 1);
+  CHECK_OK(fixture_compile(&f, 0, NULL, NULL, 1, &add, 0, NULL));
+  CHECK_INT(f.plan->nreads, 1);
+  CHECK_INT(f.plan->nwrites, 1);
+  fixture_close(&f);
+}
+
 static void joins_updates(void **state) {
   yk_fixture f;
   (void)state;
@@ -198,6 +215,7 @@ int main(void) {
     cmocka_unit_test(names_what_is_missing),
     cmocka_unit_test(copies_between_devices_once),
     cmocka_unit_test(orders_variable_accesses),
+    cmocka_unit_test(knows_what_must_be_initialized),
     cmocka_unit_test(joins_updates),
     cmocka_unit_test(reuses_memory),
     cmocka_unit_test(empty_batches_need_no_kernels),

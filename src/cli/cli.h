@@ -65,7 +65,7 @@ void yk__die_verb(const char *verb);   /* whose name goes in front from now on *
 enum { YK__MAX_CHOSEN = 64 };
 typedef struct yk_chosen {           /* where to train */
   size_t n;
-  char name[YK__MAX_CHOSEN][24];     /* "/gpu:0" */
+  char name[YK__MAX_CHOSEN][32];     /* "/gpu:0" */
   const char *at[YK__MAX_CHOSEN];    /* -> name */
   bool is_virtual[YK__MAX_CHOSEN], absent[YK__MAX_CHOSEN];
   yk_session_options session;

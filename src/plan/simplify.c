@@ -1,9 +1,9 @@
 /*
- * simplify.c - constants folded, equal pure nodes merged, views collapsed.
+ * simplify.c - constants folded, equal constants and equal pure nodes merged.
  *
  * Folding runs the op's own reference, so a folded value is as exact as the
- * reference; only small results are folded. Afterwards a view's value names the
- * value whose bytes it shares (its root), and dead nodes are gone.
+ * reference; only small results are folded. Afterwards no two live pure nodes
+ * compute the same, and dead nodes are gone.
  */
 #include <string.h>
 #include "base/error.h"
@@ -88,13 +88,27 @@ static yk_code fold(yk_ir *ir) {
   return YK_OK;
 }
 
-static uint64_t node_hash(const yk_ir_node *n) {
+static int is_constant(const yk_ir *ir, const yk_ir_node *n) {
+  return n->kind == YK_IR_CONSTANT && yk__desc_count(&ir->value[n->out].desc) <= FOLD_ELEMENTS;
+}
+
+static uint64_t node_hash(const yk_ir *ir, const yk_ir_node *n) {
+  const yk_tensor *t = n->kind == YK_IR_CONSTANT ? ir->constant[n->index] : NULL;
+  if (t != NULL) return yk__hash(yk_tensor_data(t), yk_tensor_bytes(t), 1);
   uint64_t h = yk__attrs_hash(n->op, n->attrs, (uint64_t)(uintptr_t)n->op);
   h = yk__hash(n->in, n->nin * sizeof *n->in, h);
   return yk__hash(&n->dev, sizeof n->dev, h);
 }
 
+/* Constants have no device yet: partition makes them where they are used. */
+static int constant_equal(const yk_ir *ir, const yk_ir_node *a, const yk_ir_node *b) {
+  const yk_tensor *x = ir->constant[a->index], *y = ir->constant[b->index];
+  return memcmp(yk_tensor_desc(x), yk_tensor_desc(y), sizeof(yk_desc)) == 0 && memcmp(yk_tensor_data(x), yk_tensor_data(y), yk_tensor_bytes(x)) == 0;
+}
+
 static int node_equal(const yk_ir *ir, const yk_ir_node *a, const yk_ir_node *b) {
+  if (a->kind != b->kind) return 0;
+  if (a->kind == YK_IR_CONSTANT) return constant_equal(ir, a, b);
   if (a->op != b->op || a->dev != b->dev || a->nin != b->nin || a->nout != b->nout || a->nctrl != b->nctrl) return 0;
   if (memcmp(a->in, b->in, a->nin * sizeof *a->in) != 0) return 0;
   if (a->nctrl > 0 && memcmp(a->ctrl, b->ctrl, a->nctrl * sizeof *a->ctrl) != 0) return 0;
@@ -112,8 +126,8 @@ static yk_code merge_equal(yk_ir *ir) {
   for (uint32_t id = 1; id < ir->nnode; id++) {
     yk_ir_node *n = &ir->node[id];
     uint32_t slot;
-    if (n->kind != YK_IR_OP || !(n->op->traits & YK_PURE)) continue;
-    for (slot = (uint32_t)node_hash(n) & (size - 1); table[slot] != 0; slot = (slot + 1) & (size - 1))
+    if (!is_constant(ir, n) && (n->kind != YK_IR_OP || !(n->op->traits & YK_PURE))) continue;
+    for (slot = (uint32_t)node_hash(ir, n) & (size - 1); table[slot] != 0; slot = (slot + 1) & (size - 1))
       if (node_equal(ir, &ir->node[table[slot]], n)) break;
     if (table[slot] == 0) {
       table[slot] = id;
@@ -157,6 +171,7 @@ static yk_code drop_dead(yk_ir *ir) {
 }
 
 yk_code yk__pass_simplify(yk_ir *ir) {
+  YK_TRY(merge_equal(ir));
   YK_TRY(fold(ir));
   YK_TRY(merge_equal(ir));
   return drop_dead(ir);

@@ -26,10 +26,17 @@ yk_code yk__dataset_new(const char *name, int64_t n, int64_t height, int64_t wid
   return YK_OK;
 }
 
+yk_code yk__split_check(yk_split split) {
+  if (split == YK_TRAIN || split == YK_TEST) return YK_OK;
+  return YK_FAIL(EINVAL, "a data set has the splits train (%d) and test (%d), not %d", YK_TRAIN, YK_TEST, (int)split);
+}
+
 yk_code yk_dataset_images(int64_t n, int64_t height, int64_t width, int64_t channels, const uint8_t *images, const uint8_t *labels,
                           int64_t nclasses, yk_dataset **out) {
   yk_dataset *d;
-  if (n < 1 || height < 1 || width < 1 || channels < 1 || nclasses < 1 || nclasses > 256 || images == NULL || labels == NULL || out == NULL)
+  if (images == NULL || labels == NULL || out == NULL)
+    return YK_FAIL(EINVAL, "yk_dataset_images needs images, labels and a place for the result");
+  if (n < 1 || height < 1 || width < 1 || channels < 1 || nclasses < 1 || nclasses > 256)
     return YK_FAIL(EINVAL, "a data set needs at least one picture of at least 1x1x1 and 1 to 256 classes, got n %" PRId64 ", %" PRId64 "x%" PRId64
                    "x%" PRId64 ", %" PRId64 " classes", n, height, width, channels, nclasses);
   if (n > INT64_MAX / height / width / channels) return YK_FAIL(EINVAL, "a data set of %" PRId64 " pictures is too large", n);

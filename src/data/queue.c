@@ -1,10 +1,9 @@
 /*
  * queue.c - background threads prepare examples; devices take them in order.
  *
- * Example k of the stream is fixed by the seed: epoch k/n, place k%n of that
- * epoch's permutation. Threads claim short runs of k and prepare them into a
- * ring; a taker copies the next rows out as soon as they are ready, so the
- * stream does not depend on the number or speed of the threads.
+ * Example k of the stream is fixed by the seed: epoch k/n, place k%n of that epoch's permutation. Threads claim short runs of k and
+ * prepare them into a ring; a taker copies the next rows out as soon as they are ready, so the stream does not depend on the number
+ * or speed of the threads. One taker at a time copies, which keeps the rows of a batch consecutive.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,27 +14,30 @@
 #include "data/dataset.h"
 
 enum { RUN = 16, MAX_THREADS = 64, STREAM = 200 };
+#define ENDLESS   (INT64_MAX / 2)
+#define MAX_BYTES ((int64_t)1 << 46)
 
 struct yk_queue {
   const yk_dataset *d;
   yk_queue_options o;
-  int64_t size, elements;           /* side of a prepared picture, and its floats */
+  yk_frame frame;
+  int64_t elements;                 /* floats of a prepared picture */
   int64_t capacity, limit;          /* examples in the ring; of the whole stream */
   float *image;                     /* [capacity, elements] */
   int32_t *label;                   /* [capacity] */
   int64_t *ready;                   /* [capacity] 1 + number of the example in the slot */
-  yk_mutex lock, taker;             /* `taker` keeps one batch's rows consecutive */
-  yk_cond filled, freed;
+  yk_mutex taker;                   /* held while a batch is copied out */
+  yk_mutex lock;                    /* the fields below, and `ready`; never held while a picture is made or copied */
+  yk_cond filled, freed, left;      /* a picture is ready; a slot is free; a taker has gone */
   int64_t claimed, taken;
-  int closed;
-  char failure[256];                /* "" = none */
+  int takers, closed;               /* takers: calls of `next` under way */
   yk_thread thread[MAX_THREADS];
   int nthreads;
   yk_source source;
 };
 
-/* A permutation of [0, n) without a table: four Feistel rounds on enough bits, walked until the result is below n. */
-static int64_t permute(uint64_t seed, uint64_t epoch, int64_t n, int64_t i) {
+/* Without a table: four Feistel rounds on enough bits, walked until the result is below n. */
+int64_t yk__permute(uint64_t seed, uint64_t epoch, int64_t n, int64_t i) {
   uint32_t half = 1;
   uint64_t x = (uint64_t)i, mask;
   while (((uint64_t)1 << (2 * half)) < (uint64_t)n) half++;
@@ -55,12 +57,11 @@ static int64_t permute(uint64_t seed, uint64_t epoch, int64_t n, int64_t i) {
   return (int64_t)x;
 }
 
-static yk_code prepare(yk_queue *q, int64_t k) {
+static void prepare(yk_queue *q, int64_t k) {
   int64_t epoch = k / q->d->n, i = k % q->d->n, slot = k % q->capacity;
-  if (q->o.shuffle) i = permute(q->o.seed, (uint64_t)epoch, q->d->n, i);
+  if (q->o.shuffle) i = yk__permute(q->o.seed, (uint64_t)epoch, q->d->n, i);
   q->label[slot] = q->d->label[i];
-  return yk_augment_image(q->o.augment, yk_dataset_image(q->d, i), q->d->height, q->d->width, q->d->channels, q->size, q->o.seed, (uint64_t)k,
-                          q->image + slot * q->elements);
+  yk__augment(q->o.augment, &q->frame, yk_dataset_image(q->d, i), q->o.seed, (uint64_t)k, q->image + slot * q->elements);
 }
 
 /* Claim the next run of examples that fits into the ring; 0 = the queue is closed or used up. */
@@ -83,11 +84,8 @@ static void *work(void *arg) {
   yk_queue *q = arg;
   int64_t first, n;
   while ((n = claim(q, &first)) > 0) {
-    yk_code rc = YK_OK;
-    for (int64_t k = first; k < first + n && rc == YK_OK; k++) rc = prepare(q, k);
+    for (int64_t k = first; k < first + n; k++) prepare(q, k);
     yk__mutex_lock(&q->lock);
-    for (size_t i = 0; rc != YK_OK && i + 1 < sizeof q->failure; i++)
-      if ((q->failure[i] = yk_error_message()[i]) == '\0') break;
     for (int64_t k = first; k < first + n; k++) q->ready[k % q->capacity] = k + 1;
     yk__cond_broadcast(&q->filled);
     yk__mutex_unlock(&q->lock);
@@ -95,48 +93,75 @@ static void *work(void *arg) {
   return NULL;
 }
 
-/* Wait until example k is ready. */
-static yk_code await(yk_queue *q, int64_t k) {
-  yk_code rc = YK_OK;
+/* Give back the slots of `done` examples just copied, and wait for the next ones: how many are ready in a row, at most `rows`; 0 = closed. */
+static int64_t await(yk_queue *q, int64_t done, int64_t rows) {
+  int64_t n = 0;
   yk__mutex_lock(&q->lock);
-  while (!q->closed && q->failure[0] == '\0' && q->ready[k % q->capacity] != k + 1) yk__cond_wait(&q->filled, &q->lock);
-  if (q->failure[0] != '\0') rc = YK_FAIL(EINVAL, "preparing an example for the batch queue failed: %s", q->failure);
-  else if (q->closed) rc = YK_FAIL(ECANCELLED, "the batch queue was closed");
+  q->taken += done;
+  if (done > 0) yk__cond_broadcast(&q->freed);
+  if (rows > q->capacity) rows = q->capacity;
+  while (rows > 0 && !q->closed && q->ready[q->taken % q->capacity] != q->taken + 1) yk__cond_wait(&q->filled, &q->lock);
+  while (n < rows && !q->closed && q->ready[(q->taken + n) % q->capacity] == q->taken + n + 1) n++;
   yk__mutex_unlock(&q->lock);
-  return rc;
+  return n;
 }
 
+/* Only the taker changes q->taken, so it may read it without the lock. */
 static yk_code take_rows(yk_queue *q, int64_t rows, float *image, int32_t *label) {
-  if (q->taken + rows > q->limit)
+  int64_t n = 0;
+  if (rows > q->limit - q->taken)
     return YK_FAIL(ECANCELLED, "the batch queue is used up: %" PRId64 " examples are left of %" PRId64 ", %" PRId64 " were asked for",
                    q->limit - q->taken, q->limit, rows);
-  for (int64_t r = 0; r < rows; r++) {
-    int64_t k = q->taken, slot = k % q->capacity;
-    YK_TRY(await(q, k));
-    memcpy(image + r * q->elements, q->image + slot * q->elements, (size_t)q->elements * sizeof *image);
-    label[r] = q->label[slot];
-    yk__mutex_lock(&q->lock);
-    q->taken = k + 1;
-    if (q->taken % RUN == 0 || r == rows - 1) yk__cond_broadcast(&q->freed);
-    yk__mutex_unlock(&q->lock);
+  while (rows > 0) {
+    n = await(q, n, rows);
+    if (n == 0) return YK_FAIL(ECANCELLED, "the batch queue was closed");
+    for (int64_t k = q->taken; k < q->taken + n; k++) {
+      memcpy(image, q->image + k % q->capacity * q->elements, (size_t)q->elements * sizeof *image);
+      *label++ = q->label[k % q->capacity];
+      image += q->elements;
+    }
+    rows -= n;
   }
+  await(q, n, 0);
   return YK_OK;
+}
+
+/* Count this call in or out; a queue is not freed while one is under way. */
+static void come_or_go(yk_queue *q, int by) {
+  yk__mutex_lock(&q->lock);
+  q->takers += by;
+  yk__cond_broadcast(&q->left);
+  yk__mutex_unlock(&q->lock);
 }
 
 static yk_code next(void *self, int64_t rows, void *const *out) {
   yk_queue *q = self;
   yk_code rc;
+  come_or_go(q, 1);
   yk__mutex_lock(&q->taker);
   rc = take_rows(q, rows, out[0], out[1]);
   yk__mutex_unlock(&q->taker);
+  come_or_go(q, -1);
   return rc;
 }
 
-static yk_code check_options(const yk_dataset *d, const yk_queue_options *o) {
-  if (o->threads < 0 || o->threads > MAX_THREADS) return YK_FAIL(EINVAL, "a queue takes 1 to %d threads, not %d", MAX_THREADS, o->threads);
-  if (o->capacity < 0 || o->epochs < 0) return YK_FAIL(EINVAL, "a queue's capacity and epochs cannot be negative");
-  if (o->image_size < 0 || o->image_size > d->height || o->image_size > d->width)
-    return YK_FAIL(EINVAL, "pictures of %" PRId64 "x%" PRId64 " cannot be cut to %" PRId64, d->height, d->width, o->image_size);
+/* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. */
+static yk_code take_options(const yk_dataset *d, const yk_queue_options *given, yk_queue_options *o) {
+  yk_frame f = { .h = d->height, .w = d->width, .c = d->channels };
+  *o = (yk_queue_options)YK_QUEUE_OPTIONS_INIT;
+  if (given->size < sizeof given->size || given->size > 4096)
+    return YK_FAIL(EINVAL, "yk_queue_options.size is %u; start from YK_QUEUE_OPTIONS_INIT", given->size);
+  memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+  if (o->threads < 0 || o->threads > MAX_THREADS)
+    return YK_FAIL(EINVAL, "a queue has 1 to %d threads (0 = 1), not %d", MAX_THREADS, o->threads);
+  if (o->epochs < 0) return YK_FAIL(EINVAL, "a queue's epochs are %" PRId64 "; expected 0 (endless) or more", o->epochs);
+  if (o->image_size == 0) o->image_size = d->height < d->width ? d->height : d->width;
+  if (o->capacity == 0) o->capacity = 1024;
+  if (o->threads == 0) o->threads = 1;
+  f.size = o->image_size;
+  YK_TRY(yk__augment_check(o->augment, &f));
+  if (o->capacity < 1 || o->capacity > MAX_BYTES / (f.size * f.size * f.c * (int64_t)sizeof(float)))
+    return YK_FAIL(EINVAL, "a queue cannot keep %" PRId64 " prepared pictures ahead", o->capacity);
   return YK_OK;
 }
 
@@ -145,7 +170,7 @@ static yk_code start(yk_queue *q) {
   q->label = yk__calloc((size_t)q->capacity, sizeof *q->label);
   q->ready = yk__calloc((size_t)q->capacity, sizeof *q->ready);
   if (q->image == NULL || q->label == NULL || q->ready == NULL) return YK_ENOMEM;
-  for (int i = 0; i < (q->o.threads ? q->o.threads : 1); i++) {
+  for (int i = 0; i < q->o.threads; i++) {
     YK_TRY(yk__thread_start(&q->thread[i], "yk-data", work, q));
     q->nthreads++;
   }
@@ -153,24 +178,26 @@ static yk_code start(yk_queue *q) {
 }
 
 yk_code yk_queue_open(const yk_dataset *d, const yk_queue_options *options, yk_queue **out) {
+  yk_queue_options o;
   yk_queue *q;
   yk_code rc;
   if (d == NULL || options == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_queue_open needs a data set, options and a place for the result");
-  YK_TRY(check_options(d, options));
+  YK_TRY(take_options(d, options, &o));
   q = yk__calloc(1, sizeof *q);
   if (q == NULL) return YK_ENOMEM;
   q->d = d;
-  q->o = *options;
-  q->size = options->image_size ? options->image_size : d->height < d->width ? d->height : d->width;
-  q->elements = q->size * q->size * d->channels;
-  q->capacity = options->capacity ? options->capacity : 1024;
-  q->limit = options->epochs ? options->epochs * d->n : INT64_MAX / 2;
+  q->o = o;
+  q->frame = (yk_frame){ .h = d->height, .w = d->width, .c = d->channels, .size = o.image_size };
+  q->elements = o.image_size * o.image_size * d->channels;
+  q->capacity = o.capacity;
+  q->limit = o.epochs > 0 && o.epochs < ENDLESS / d->n ? o.epochs * d->n : ENDLESS;
   yk__mutex_init(&q->lock);
   yk__mutex_init(&q->taker);
   yk__cond_init(&q->filled);
   yk__cond_init(&q->freed);
+  yk__cond_init(&q->left);
   q->source = (yk_source){ .self = q, .next = next, .ncomponents = 2 };
-  q->source.component[0] = (yk_desc){ .dtype = YK_F32, .rank = 3, .dim = { q->size, q->size, d->channels } };
+  q->source.component[0] = (yk_desc){ .dtype = YK_F32, .rank = 3, .dim = { o.image_size, o.image_size, d->channels } };
   q->source.component[1] = (yk_desc){ .dtype = YK_I32, .rank = 0 };
   rc = start(q);
   if (rc == YK_OK) *out = q;
@@ -184,12 +211,14 @@ void yk_queue_close(yk_queue *q) {
   q->closed = 1;
   yk__cond_broadcast(&q->filled);
   yk__cond_broadcast(&q->freed);
+  while (q->takers > 0) yk__cond_wait(&q->left, &q->lock);
   yk__mutex_unlock(&q->lock);
   for (int i = 0; i < q->nthreads; i++) yk__thread_join(&q->thread[i]);
   yk__mutex_free(&q->lock);
   yk__mutex_free(&q->taker);
   yk__cond_free(&q->filled);
   yk__cond_free(&q->freed);
+  yk__cond_free(&q->left);
   yk__free(q->image);
   yk__free(q->label);
   yk__free(q->ready);

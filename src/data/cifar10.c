@@ -1,13 +1,16 @@
 /*
  * cifar10.c - reads CIFAR-10 in its original binary form.
  *
- * A record is a label byte and three planes of 32x32; pictures are kept as
- * [H, W, C]. Every file's size and every label is checked before anything is used.
+ * A record is a label byte and three planes of 32x32; pictures are kept as [H, W, C]. Every file's kind and size is checked before
+ * memory is taken for it, and every label before anything is handed over.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "base/error.h"
 #include "data/dataset.h"
 
@@ -18,15 +21,18 @@ static const char *const class_names[CLASSES] = { "airplane", "automobile", "bir
 typedef struct yk_cifar_file { FILE *f; char path[PATH_BYTES]; int64_t records; } yk_cifar_file;
 
 static yk_code count_records(yk_cifar_file *c) {
-  long bytes;
-  if (fseek(c->f, 0, SEEK_END) != 0 || (bytes = ftell(c->f)) < 0 || fseek(c->f, 0, SEEK_SET) != 0)
-    return YK_FAIL(EIO, "cannot tell the size of '%s': %s", c->path, strerror(errno));
+  struct stat st;
+  int64_t bytes;
+  if (fstat(fileno(c->f), &st) != 0) return YK_FAIL(EIO, "cannot tell the size of '%s': %s", c->path, strerror(errno));
+  if (!S_ISREG(st.st_mode)) return YK_FAIL(EIO, "'%s' is not a regular file", c->path);
+  bytes = st.st_size;
   if (bytes == 0) return YK_FAIL(ECORRUPT, "'%s' is empty; a CIFAR-10 file holds records of %d bytes", c->path, RECORD);
   if (bytes % RECORD != 0)
-    return YK_FAIL(ECORRUPT, "'%s' has %ld bytes, not a multiple of %d: %ld whole records and %ld bytes more; the file is cut off or is not CIFAR-10",
-                   c->path, bytes, RECORD, bytes / RECORD, bytes % RECORD);
+    return YK_FAIL(ECORRUPT, "'%s' has %" PRId64 " bytes, not a multiple of %d: %" PRId64 " whole records and %" PRId64 " bytes more; "
+                   "the file is cut off or is not CIFAR-10", c->path, bytes, RECORD, bytes / RECORD, bytes % RECORD);
   if (bytes / RECORD > MAX_RECORDS)
-    return YK_FAIL(ECORRUPT, "'%s' has %ld records; a CIFAR-10 file has 10000, and more than %d are refused", c->path, bytes / RECORD, MAX_RECORDS);
+    return YK_FAIL(ECORRUPT, "'%s' has %" PRId64 " records; a CIFAR-10 file has 10000, and more than %d are refused", c->path,
+                   bytes / RECORD, MAX_RECORDS);
   c->records = bytes / RECORD;
   return YK_OK;
 }
@@ -45,6 +51,14 @@ static yk_code read_records(const yk_cifar_file *c, uint8_t *image, uint8_t *lab
   return YK_OK;
 }
 
+/* NULL with errno set. Without blocking: a pipe of that name would wait for a writer. */
+static FILE *open_file(const char *path) {
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+  if (f == NULL && fd >= 0) close(fd);
+  return f;
+}
+
 /* Open the files of a split that exist; those opened are counted even when one fails. */
 static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *file, int *nfiles) {
   int wanted = split == YK_TRAIN ? FILES : 1;
@@ -54,8 +68,8 @@ static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *fil
     if (split == YK_TRAIN) len = snprintf(c->path, PATH_BYTES, "%s/data_batch_%d.bin", folder, i + 1);
     else len = snprintf(c->path, PATH_BYTES, "%s/test_batch.bin", folder);
     if (len >= PATH_BYTES) return YK_FAIL(EINVAL, "the path of the data folder is longer than %d bytes", PATH_BYTES - 32);
-    c->f = fopen(c->path, "rb");
-    if (c->f == NULL && errno != ENOENT) return YK_FAIL(EIO, "cannot open '%s': %s", c->path, strerror(errno));
+    c->f = open_file(c->path);
+    if (c->f == NULL && errno != ENOENT && errno != ENOTDIR) return YK_FAIL(EIO, "cannot open '%s': %s", c->path, strerror(errno));
     if (c->f != NULL) (*nfiles)++;
   }
   if (*nfiles > 0) return YK_OK;
@@ -87,6 +101,7 @@ yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) {
   int nfiles = 0;
   yk_code rc;
   if (path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_dataset_cifar10 needs a folder and a place for the result");
+  YK_TRY(yk__split_check(split));
   rc = open_files(path, split, file, &nfiles);
   if (rc == YK_OK) rc = read_files(file, nfiles, out);
   for (int i = 0; i < nfiles; i++) fclose(file[i].f);

@@ -1,0 +1,270 @@
+/*
+ * shapes10.c - ten kinds of figures, drawn from a seed: a picture set that needs no files.
+ *
+ * A figure is lighter than its background or darker by a coin, in random colours, so neither colour nor brightness tells the class,
+ * nor does any sum over pixels; only the outline does, whatever its place, size and angle. Every draw is a function of (seed, split,
+ * number of the picture), and all arithmetic is in integers: the same pictures on every machine.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/thread.h"
+#include "data/dataset.h"
+
+enum {
+  SIDE = 32, PIXELS = SIDE * SIDE, CLASSES = 10, TRAIN = 20000, TEST = 4000, MAX_PICTURES = 100000000,
+  STREAM = 300, NOISE_STREAM = 301,          /* random streams of ops, augmentation and queues are others */
+  UNIT = 64,                                 /* of length: a pixel has 64 */
+  GRID = 4, SAMPLES = GRID * GRID,           /* samples along a pixel, and in it */
+  STEP = UNIT / GRID,
+  ONE = 1024,                                /* of a figure's own coordinates: its radius */
+  LATTICE = 5,                               /* points along a side of the coarse lattice of blotches */
+  /* How hard it is. Levels of a byte, unless said otherwise. */
+  LEAST_CONTRAST = 50, MOST_CONTRAST = 120, TINT = 30,   /* between figure and background; and by how much channels deviate from it */
+  SLOPE = 40, BLOTCH = 24, LEAST_NOISE = 4, MOST_NOISE = 24, STROKES = 4,
+  LEAST_RADIUS = 7 * UNIT, MOST_RADIUS = 10 * UNIT, OFF_CENTRE = 2 * UNIT,
+  TURN = 274                                 /* ONE * tan(15 degrees): figures turn by up to 30 either way */
+};
+
+static const char *const class_names[CLASSES] = { "disc", "ring", "square", "triangle", "cross", "star", "crescent", "arrow", "hourglass",
+                                                  "bars" };
+
+typedef struct yk_draws { uint64_t seed, step, block; uint32_t word[4]; int left; } yk_draws;
+typedef struct yk_paint { int32_t colour[3], slope[3], dx, dy; } yk_paint;        /* colour in the middle; change over 32 pixels along (dx, dy) */
+typedef struct yk_pose { int32_t x, y, ux, uy, vx, vy, reach; } yk_pose;          /* u = (ux*x + uy*y)/ONE, v likewise; UNITs within reach */
+typedef struct yk_stroke { int32_t x, y, dx, dy, width, colour[3]; } yk_stroke;   /* from (x, y) along (dx, dy), with round ends */
+
+/* Uniform from lo to hi, both included. */
+static int32_t draw(yk_draws *d, int32_t lo, int32_t hi) {
+  if (d->left == 0) {
+    yk__rng_block(d->seed, STREAM, d->step, d->block++, 0, d->word);
+    d->left = 4;
+  }
+  return lo + (int32_t)((uint64_t)d->word[--d->left] * (uint64_t)(hi - lo + 1) >> 32);
+}
+
+/* A direction of length ONE, at most `limit` from the first axis as ONE * tan(half the angle): (1-t^2, 2t)/(1+t^2). */
+static void draw_turn(yk_draws *d, int32_t limit, int32_t *x, int32_t *y) {
+  int32_t t = draw(d, -limit, limit), s = ONE * ONE + t * t;
+  *x = (int32_t)((int64_t)ONE * (ONE * ONE - t * t) / s);
+  *y = (int32_t)((int64_t)ONE * 2 * ONE * t / s);
+}
+
+/* Any direction of length ONE: an eighth of the circle either way, then quarters. */
+static void draw_direction(yk_draws *d, int32_t *x, int32_t *y) {
+  int32_t c, s;
+  draw_turn(d, 424, &c, &s);                                     /* tan(pi/8) */
+  switch (draw(d, 0, 3)) {
+    case 0: *x = c, *y = s; return;
+    case 1: *x = -s, *y = c; return;
+    case 2: *x = -c, *y = -s; return;
+    default: *x = s, *y = -c; return;
+  }
+}
+
+static int32_t least(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+
+static int32_t most(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+
+static int32_t square(int32_t x) {
+  return x * x;
+}
+
+/* In at least four of the five half-planes whose borders make a pentagram. */
+static int in_star(int32_t u, int32_t v) {
+  static const int32_t normal[5][2] = { { 0, 1024 }, { 974, 316 }, { 602, -828 }, { -602, -828 }, { -974, 316 } };
+  int inside = 0;
+  for (int i = 0; i < 5; i++) inside += normal[i][0] * u + normal[i][1] * v <= 350 * ONE;
+  return inside >= 4;
+}
+
+/* Does the figure contain (u, v)? |u|, |v| <= ONE. */
+static int in_figure(int kind, int32_t u, int32_t v) {
+  int32_t au = abs(u), av = abs(v), rr = square(u) + square(v);
+  switch (kind) {
+    case 0: return rr <= square(880);
+    case 1: return rr <= square(960) && rr >= square(540);
+    case 2: return au <= 760 && av <= 760;
+    case 3: return v <= 520 && au * 1774 <= (v + ONE) * ONE;                 /* 1774 = sqrt(3)*1024 */
+    case 4: return (au <= 270 && av <= 960) || (av <= 270 && au <= 960);
+    case 5: return in_star(u, v);
+    case 6: return rr <= square(940) && square(u - 460) + square(v) >= square(760);
+    case 7: return v < 0 ? 4 * au <= 3 * (v + 980) : au <= 230 && v <= 940;
+    case 8: return av <= 780 && 8 * au <= 7 * av + 600;
+    default: return au <= 800 && av >= 240 && av <= 700;
+  }
+}
+
+static yk_pose draw_pose(yk_draws *d) {
+  yk_pose p;
+  int32_t radius = draw(d, LEAST_RADIUS, MOST_RADIUS), c, s, ru, rv;
+  ru = radius * draw(d, 85, 100) / 100;
+  rv = radius * draw(d, 85, 100) / 100;
+  draw_turn(d, TURN, &c, &s);
+  p.x = SIDE / 2 * UNIT + draw(d, -OFF_CENTRE, OFF_CENTRE);
+  p.y = SIDE / 2 * UNIT + draw(d, -OFF_CENTRE, OFF_CENTRE);
+  p.ux = ONE * c / ru;
+  p.uy = ONE * s / ru;
+  p.vx = -ONE * s / rv;
+  p.vy = ONE * c / rv;
+  p.reach = radius * 5 / 4 + UNIT;             /* no figure goes further */
+  return p;
+}
+
+/* The figure is lighter than what is behind it, or darker, by a coin. */
+static void draw_paints(yk_draws *d, yk_paint *back, yk_paint *front) {
+  int32_t contrast = draw(d, LEAST_CONTRAST, MOST_CONTRAST), lighter = draw(d, 0, 1);
+  for (int k = 0; k < 3; k++) {
+    int32_t difference = most(contrast + draw(d, -TINT, TINT), 0), dark = draw(d, 15, 240 - difference);
+    back->colour[k] = lighter ? dark : dark + difference;
+    front->colour[k] = lighter ? dark + difference : dark;
+    back->slope[k] = draw(d, -SLOPE, SLOPE);
+    front->slope[k] = draw(d, -SLOPE, SLOPE);
+  }
+  draw_direction(d, &back->dx, &back->dy);
+  draw_direction(d, &front->dx, &front->dy);
+}
+
+static yk_stroke draw_stroke(yk_draws *d) {
+  yk_stroke s;
+  int32_t c, q, length = draw(d, UNIT, 18 * UNIT);
+  draw_direction(d, &c, &q);
+  s.x = draw(d, 0, SIDE * UNIT);
+  s.y = draw(d, 0, SIDE * UNIT);
+  s.dx = length * c / ONE;
+  s.dy = length * q / ONE;
+  s.width = draw(d, UNIT * 4 / 10, UNIT * 9 / 10);
+  for (int k = 0; k < 3; k++) s.colour[k] = draw(d, 10, 245);
+  return s;
+}
+
+static int in_pose(int kind, const yk_pose *p, int32_t x, int32_t y) {
+  int32_t u = (p->ux * x + p->uy * y) / ONE, v = (p->vx * x + p->vy * y) / ONE;
+  return abs(u) <= ONE && abs(v) <= ONE && in_figure(kind, u, v);
+}
+
+/* How many of a pixel's samples the figure contains. Where its four corners agree, all are taken to. */
+static int32_t figure_cover(int kind, const yk_pose *p, int32_t px, int32_t py) {
+  int32_t x0 = px * UNIT + STEP / 2 - p->x, y0 = py * UNIT + STEP / 2 - p->y, far = UNIT - STEP, n;
+  if (abs(x0) > p->reach || abs(y0) > p->reach) return 0;
+  n = in_pose(kind, p, x0, y0) + in_pose(kind, p, x0 + far, y0) + in_pose(kind, p, x0, y0 + far) + in_pose(kind, p, x0 + far, y0 + far);
+  if (n % 4 == 0) return n * GRID;
+  n = 0;
+  for (int32_t y = y0; y <= y0 + far; y += STEP)
+    for (int32_t x = x0; x <= x0 + far; x += STEP) n += in_pose(kind, p, x, y);
+  return n;
+}
+
+/* Within `width` of the segment: the squared distance times the squared length, so that nothing is divided. */
+static int in_stroke(const yk_stroke *s, int32_t width, int32_t x, int32_t y) {
+  int64_t px = x - s->x, py = y - s->y, length = (int64_t)s->dx * s->dx + (int64_t)s->dy * s->dy, along = px * s->dx + py * s->dy;
+  int64_t cross = px * s->dy - py * s->dx, limit = (int64_t)width * width;
+  if (along <= 0) return px * px + py * py <= limit;
+  if (along >= length) return (px - s->dx) * (px - s->dx) + (py - s->dy) * (py - s->dy) <= limit;
+  return cross * cross <= limit * length;
+}
+
+/* First and last pixel that [a, b] touches. */
+static void span(int32_t a, int32_t b, int32_t *first, int32_t *last) {
+  *first = most(least(a, b) / UNIT, 0);
+  *last = least(most(a, b) / UNIT, SIDE - 1);
+}
+
+static int32_t stroke_cover(const yk_stroke *s, int32_t px, int32_t py) {
+  int32_t n = 0;
+  if (!in_stroke(s, s->width + UNIT, px * UNIT + UNIT / 2, py * UNIT + UNIT / 2)) return 0;
+  for (int32_t y = STEP / 2; y < UNIT; y += STEP)
+    for (int32_t x = STEP / 2; x < UNIT; x += STEP) n += in_stroke(s, s->width, px * UNIT + x, py * UNIT + y);
+  return n;
+}
+
+static void paint_stroke(const yk_stroke *s, int32_t *pixel) {
+  int32_t left, right, top, bottom;
+  span(least(s->x, s->x + s->dx) - s->width, most(s->x, s->x + s->dx) + s->width, &left, &right);
+  span(least(s->y, s->y + s->dy) - s->width, most(s->y, s->y + s->dy) + s->width, &top, &bottom);
+  for (int32_t y = top; y <= bottom; y++)
+    for (int32_t x = left; x <= right; x++) {
+      int32_t *at = pixel + 3 * (y * SIDE + x), n = stroke_cover(s, x, y);
+      for (int k = 0; k < 3; k++) at[k] += (s->colour[k] - at[k]) * n / SAMPLES;
+    }
+}
+
+/* Blotches: random numbers on a coarse lattice, 8 pixels wide, and straight lines between. */
+static int32_t blotch(int32_t (*lattice)[LATTICE], int32_t x, int32_t y) {
+  int32_t i = x / 8, j = y / 8, fx = x % 8, fy = y % 8;
+  int32_t top = lattice[j][i] * (8 - fx) + lattice[j][i + 1] * fx;
+  int32_t bottom = lattice[j + 1][i] * (8 - fx) + lattice[j + 1][i + 1] * fx;
+  return (top * (8 - fy) + bottom * fy) / 64;
+}
+
+static int32_t shade(const yk_paint *p, int k, int32_t x, int32_t y) {
+  return p->colour[k] + p->slope[k] * (p->dx * (x - SIDE / 2) + p->dy * (y - SIDE / 2)) / (SIDE * ONE);
+}
+
+static void paint_figure(yk_draws *d, int kind, int32_t *pixel) {
+  yk_pose pose = draw_pose(d);
+  yk_paint back, front;
+  int32_t lattice[LATTICE][LATTICE], depth[3], blotches = draw(d, 0, BLOTCH);
+  draw_paints(d, &back, &front);
+  for (int k = 0; k < 3; k++) depth[k] = draw(d, 4, 8);
+  for (int i = 0; i < LATTICE * LATTICE; i++) lattice[i / LATTICE][i % LATTICE] = draw(d, -blotches, blotches);
+  for (int32_t y = 0; y < SIDE; y++)
+    for (int32_t x = 0; x < SIDE; x++) {
+      int32_t n = figure_cover(kind, &pose, x, y), texture = blotch(lattice, x, y);
+      for (int k = 0; k < 3; k++) {
+        int32_t value = n == SAMPLES ? 0 : shade(&back, k, x, y) * (SAMPLES - n);
+        if (n > 0) value += shade(&front, k, x, y) * n;
+        pixel[3 * (y * SIDE + x) + k] = value / SAMPLES + texture * depth[k] / 8;
+      }
+    }
+}
+
+/* Add to each value a number between -noise and noise. */
+static void finish(yk_draws *d, int32_t *pixel, uint8_t *out) {
+  int32_t noise = draw(d, LEAST_NOISE, MOST_NOISE);
+  for (int32_t i = 0; i < 3 * PIXELS; i += 16) {
+    uint32_t w[4];
+    yk__rng_block(d->seed, NOISE_STREAM, d->step, (uint64_t)i / 16, 0, w);
+    for (int32_t j = 0; j < 16; j++) {
+      int32_t spread = 2 * (int32_t)(w[j / 4] >> 8 * (j % 4) & 255) - 255;
+      out[i + j] = (uint8_t)least(most(pixel[i + j] + spread * noise / 256, 0), 255);
+    }
+  }
+}
+
+typedef struct yk_job { yk_dataset *d; uint64_t seed, split; } yk_job;
+
+static void draw_pictures(int64_t begin, int64_t end, void *arg) {
+  const yk_job *job = arg;
+  for (int64_t i = begin; i < end; i++) {
+    yk_draws d = { .seed = job->seed, .step = (uint64_t)i * 2 + job->split };
+    int32_t pixel[3 * PIXELS], strokes;
+    int kind = (int)(i % CLASSES);
+    paint_figure(&d, kind, pixel);
+    strokes = draw(&d, 1, STROKES);
+    for (int32_t s = 0; s < strokes; s++) {
+      yk_stroke stroke = draw_stroke(&d);
+      paint_stroke(&stroke, pixel);
+    }
+    finish(&d, pixel, job->d->image + i * 3 * PIXELS);
+    job->d->label[i] = (uint8_t)kind;
+  }
+}
+
+yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) {
+  yk_job job = { .seed = seed, .split = split == YK_TEST };
+  if (out == NULL) return YK_FAIL(EINVAL, "yk_dataset_shapes10 needs a place for the result");
+  YK_TRY(yk__split_check(split));
+  if (n < 0 || n > MAX_PICTURES) return YK_FAIL(EINVAL, "shapes10 has 1 to %d pictures (0 = default), not %" PRId64, MAX_PICTURES, n);
+  if (n == 0) n = split == YK_TEST ? TEST : TRAIN;
+  YK_TRY(yk__dataset_new("shapes10", n, SIDE, SIDE, 3, CLASSES, &job.d));
+  job.d->class_name = class_names;
+  yk__parallel_for(n, 256, draw_pictures, &job);
+  *out = job.d;
+  return YK_OK;
+}

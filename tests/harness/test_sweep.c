@@ -1,8 +1,8 @@
 /*
  * test_sweep.c - the sweep must catch every fault it is there for.
  *
- * An invented operation "twice" (y = 2x) is run by an invented driver whose kernel is right or has one planted fault. The right one must
- * pass and each faulty one must fail; otherwise a green sweep means nothing.
+ * An invented operation "twice" (y = 2x) is run by an invented driver whose kernel is right or has one planted fault. The right
+ * one must pass and each faulty one must fail; otherwise a green sweep means nothing.
  */
 #include "support/sweep.h"
 
@@ -11,7 +11,8 @@
 #include "support/check.h"
 
 typedef enum fault {
-  NONE, SCALED, SIGN, STALE_INPUT, UNWRITTEN, PAST_END, BEFORE_START, NAN_ELEMENT, OTHER_SECOND_RUN, SPOILS_INPUT, IN_PLACE, WORKSPACE_END
+  NONE, SCALED, SIGN, STALE_INPUT, UNWRITTEN, PAST_END, BEFORE_START, NAN_ELEMENT, OTHER_SECOND_RUN, SPOILS_INPUT, IN_PLACE,
+  WORKSPACE_END
 } fault;
 
 /* ---- the op ------------------------------------------------------------------------------------------------ */
@@ -106,8 +107,10 @@ static void every_fault_is_caught(void **state) {
   static const struct { fault f; const char *name, *told; } faults[] = {
     { SCALED, "a result scaled by 1.0001", "expected" }, { SIGN, "one sign flipped", "expected" },
     { STALE_INPUT, "input of an earlier launch", "expected" }, { UNWRITTEN, "an element not written", "output 0, element 139" },
-    { PAST_END, "a write past the end", "wrote outside output 0: byte 560" }, { BEFORE_START, "a write before the start", "wrote outside output 0: byte -1" },
-    { NAN_ELEMENT, "a NaN", "got nan" }, { OTHER_SECOND_RUN, "a second run that differs in one bit", "other bits in a second run" },
+    { PAST_END, "a write past the end", "wrote outside output 0: byte 560" },
+    { BEFORE_START, "a write before the start", "wrote outside output 0: byte -1" },
+    { NAN_ELEMENT, "a NaN", "got nan" },
+    { OTHER_SECOND_RUN, "a second run that differs in one bit", "other bits in a second run" },
     { SPOILS_INPUT, "an input overwritten", "input 0 was overwritten" }, { IN_PLACE, "wrong in place", "in place of input 0" },
     { WORKSPACE_END, "a write past the workspace", "wrote outside the workspace" } };
   (void)state;
@@ -128,7 +131,8 @@ static void bad_cases_fail(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char why[512];
     uint64_t values = 0;
-    if (sweep_case(&d, &twice, &bad[i], YK_F32, why, sizeof why, &values) != SWEEP_FAIL) fail_msg("case \"%s\" passed", bad[i].shapes);
+    if (sweep_case(&d, &twice, &bad[i], YK_F32, why, sizeof why, &values) != SWEEP_FAIL)
+      fail_msg("case \"%s\" passed", bad[i].shapes);
   }
   yk_error_clear();
   sweep_close(&d);

@@ -97,7 +97,8 @@ static sweep_verdict check_guard(sweep *s, yk_mem whole, yk_mem at, const char *
     if ((i < GUARD || i >= GUARD + at.bytes) && all[i] != GUARD_BYTE && bad == whole.bytes) bad = i;
   free(all);
   if (rc != YK_OK) return wrong(s, "reading a guard: %s", yk_error_message());
-  if (bad != whole.bytes) return wrong(s, "wrote outside %s %d: byte %lld of %zu", what, number, (long long)bad - GUARD, at.bytes);
+  if (bad != whole.bytes) return wrong(s, "wrote outside %s %d: byte %lld of %zu", what, number, (long long)bad - GUARD,
+                                            at.bytes);
   return SWEEP_OK;
 }
 
@@ -159,7 +160,8 @@ static sweep_verdict reference(sweep *s) {
   const double *in[MAX_VALUES];
   double *out[MAX_VALUES];
   yk_desc din[MAX_VALUES], dout[MAX_VALUES];
-  yk_ref r = { .in = in, .out = out, .din = din, .dout = dout, .nin = s->nin, .nout = s->nout, .attrs = s->attrs, .host = &yk__host };
+  yk_ref r = { .in = in, .out = out, .din = din, .dout = dout, .nin = s->nin, .nout = s->nout, .attrs = s->attrs,
+               .host = &yk__host };
   for (uint16_t i = 0; i < s->nin; i++) {
     in[i] = s->v[i].has_data ? s->v[i].want : NULL;
     din[i] = s->v[i].plain;
@@ -243,8 +245,10 @@ static sweep_verdict launch(sweep *s, uint8_t pattern, int overlay) {
   if (s->info.workspace) DEVICE(driver->fill(s->d->stream, s->workspace, pattern));
   DEVICE(driver->kernel_launch(s->kernel, s->d->stream, arg, n, s->workspace));
   DEVICE(driver->stream_sync(s->d->stream, &failed));
-  for (uint32_t i = 0; i < n; i++)
-    if (s->v[i].has_data) STEP(check_guard(s, s->v[i].whole, s->v[i].at, i < s->nin ? "input" : "output", (int)(i < s->nin ? i : i - s->nin)));
+  for (uint32_t i = 0; i < n; i++) {
+    const value *v = &s->v[i];
+    if (v->has_data) STEP(check_guard(s, v->whole, v->at, i < s->nin ? "input" : "output", (int)(i < s->nin ? i : i - s->nin)));
+  }
   if (s->info.workspace) STEP(check_guard(s, s->workspace_whole, s->workspace, "the workspace", 0));
   return SWEEP_OK;
 }
@@ -298,8 +302,8 @@ static sweep_verdict compare(sweep *s, const value *v, const char *what, int num
     double allowed = real && isfinite(want[i]) ? t.relative * fabs(want[i]) + t.absolute : 0;
     int same = got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) || fabs(got[i] - want[i]) <= allowed;
     if (!same)
-      verdict = wrong(s, "%s %d, element %lld of %lld: got %.9g, expected %.9g, allowed difference %.3g", what, number, (long long)i, (long long)n,
-                     got[i], want[i], allowed);
+      verdict = wrong(s, "%s %d, element %lld of %lld: got %.9g, expected %.9g, allowed difference %.3g", what, number,
+                      (long long)i, (long long)n, got[i], want[i], allowed);
   }
   free(got);
   free(want);
@@ -386,7 +390,8 @@ static sweep_verdict prepare_kernel(sweep *s) {
                           .attrs = s->attrs, .in = in, .out = out };
   for (uint16_t i = 0; i < s->nin; i++) {
     in[i] = s->v[i].plain;
-    if (in[i].rank == 4 && (YK_FLOATS >> in[i].dtype & 1u) && in[i].dtype != YK_F64 && yk__desc_count(&in[i])) in[i].layout = s->d->offer;
+    int computed = (YK_FLOATS >> in[i].dtype & 1u) && in[i].dtype != YK_F64;
+    if (computed && in[i].rank == 4 && yk__desc_count(&in[i])) in[i].layout = s->d->offer;
   }
   for (uint16_t i = 0; i < s->nout; i++) {
     out[i] = s->v[s->nin + i].plain;
@@ -443,7 +448,8 @@ static void sweep_free(sweep *s) {
   driver->kernel_free(s->kernel);
 }
 
-sweep_verdict sweep_case(const sweep_device *d, const yk_op *op, const yk_case *c, yk_dtype t, char *why, size_t why_bytes, uint64_t *values) {
+sweep_verdict sweep_case(const sweep_device *d, const yk_op *op, const yk_case *c, yk_dtype t, char *why, size_t why_bytes,
+                         uint64_t *values) {
   sweep *s = calloc(1, sizeof *s);
   *s = (sweep){ .d = d, .op = op, .c = c, .why = why, .why_bytes = why_bytes };
   why[0] = '\0';
@@ -469,7 +475,8 @@ void sweep_op(const sweep_device *d, const yk_op *op, const yk_case *cases, swee
       if (verdict != SWEEP_REFUSED) seen |= 1u << t;
       if (verdict == SWEEP_OK || (verdict == SWEEP_REFUSED && d->only >= 0)) continue;
       total->failed++;
-      print_message("%s: %s, case \"%s\" (number %d), T = %s: %s\n", d->name, op->name, c->shapes, (int)(c - cases), yk_dtype_name((yk_dtype)t), why);
+      print_message("%s: %s, case \"%s\" (number %d), T = %s: %s\n", d->name, op->name, c->shapes, (int)(c - cases),
+                    yk_dtype_name((yk_dtype)t), why);
     }
   }
   total->ops += seen != 0;

@@ -33,7 +33,8 @@ void sweep_open(const yk_driver *driver, int inline_stream, sweep_device *out);
 void sweep_close(sweep_device *d);
 
 /* One case. `why`: what was wrong, or why the kernel refused. *values: elements compared, added to. */
-sweep_verdict sweep_case(const sweep_device *d, const yk_op *op, const yk_case *c, yk_dtype t, char *why, size_t why_bytes, uint64_t *values);
+sweep_verdict sweep_case(const sweep_device *d, const yk_op *op, const yk_case *c, yk_dtype t, char *why, size_t why_bytes,
+                         uint64_t *values);
 
 /* Every case of an op in every dtype; failures are printed. */
 void sweep_op(const sweep_device *d, const yk_op *op, const yk_case *cases, sweep_total *total);

@@ -1,8 +1,8 @@
 /*
  * test_kernels.c - what the sweep's small cases do not reach: big shapes, teams, instruction sets, failures, queues.
  *
- * Big shapes take the paths that are cut into pieces; the plain loops promise the same bits for every size of the team there. Failing kernels
- * must name the row, the value and the range.
+ * Big shapes take the paths that are cut into pieces; the plain loops promise the same bits for every size of the team there.
+ * Failing kernels must name the row, the value and the range.
  */
 #include "support/sweep.h"
 
@@ -15,8 +15,8 @@
 
 /* ---- big shapes --------------------------------------------------------------------------------------------- */
 
-static const yk_reduce_attrs first = { .naxes = 1, .axis = { 0 } }, middle = { .naxes = 1, .axis = { 1 } }, outer_two = { .naxes = 2, .axis = { 0, 2 } },
-                             mean_last = { .naxes = 1, .axis = { -1 }, .mean = 1 };
+static const yk_reduce_attrs first = { .naxes = 1, .axis = { 0 } }, middle = { .naxes = 1, .axis = { 1 } },
+                             outer_two = { .naxes = 2, .axis = { 0, 2 } }, mean_last = { .naxes = 1, .axis = { -1 }, .mean = 1 };
 static const yk_axis_attrs axis1 = { 1 };
 static const yk_transpose_attrs swap = { .rank = 3, .perm = { 0, 2, 1 } }, turn = { .rank = 4, .perm = { 3, 1, 0, 2 } };
 static const yk_norm_attrs relu_norm = { .act = YK_ACT_RELU };
@@ -46,8 +46,10 @@ static const struct { const char *op; yk_case c[3]; } big[] = {
   { "layer_norm_grad", { { "f32[900,70]; f32[900,70]; f32[70]; f32[900]; f32[900]", NULL, 0.5, 1.5, 0 } } },
   { "lrn", { { "f32[500,64]", &lrn, 0, 0, 0 }, { "f32[20,600]", &lrn, 0, 0, 0 } } },
   { "lrn_grad", { { "f32[500,64]; f32[500,64]", &lrn, 0, 0, 0 }, { "f32[20,600]; f32[20,600]", &lrn, 0, 0, 0 } } },
-  { "batch_norm_train", { { "f32[40,23,23,20]; f32[20]; f32[20]", &relu_norm, 0.5, 2, 0 }, { "f64[4000,33]; f64[33]; f64[33]", NULL, 0, 0, 1e-12 } } },
-  { "batch_norm_grad", { { "f32[30,20,20,9]; f32[30,20,20,9]; f32[9]; f32[9]; f32[9]; f32[30,20,20,9]", &relu_norm, 0.5, 2, 1e-5 } } },
+  { "batch_norm_train", { { "f32[40,23,23,20]; f32[20]; f32[20]", &relu_norm, 0.5, 2, 0 },
+                          { "f64[4000,33]; f64[33]; f64[33]", NULL, 0, 0, 1e-12 } } },
+  { "batch_norm_grad",
+    { { "f32[30,20,20,9]; f32[30,20,20,9]; f32[9]; f32[9]; f32[9]; f32[30,20,20,9]", &relu_norm, 0.5, 2, 1e-5 } } },
   { "max_pool", { { "f32[9,33,35,20]", &pool, 0, 0, 0 } } },
   { "avg_pool", { { "f32[9,33,35,20]", &pool, 0, 0, 0 } } },
   { "matmul", { { "f32[130,300]; f32[300,270]", NULL, 0, 0, 0 }, { "f32[6,40,50]; f32[50,60]", NULL, 0, 0, 0 } } },
@@ -74,7 +76,8 @@ static void sweep_big(sweep_total *total) {
     sweep_op(&d, op, big[i].c, total);
   }
   sweep_close(&d);
-  if (total->failed || total->refused) fail_msg("%llu cases failed, %llu refused", (unsigned long long)total->failed, (unsigned long long)total->refused);
+  if (total->failed || total->refused)
+    fail_msg("%llu cases failed, %llu refused", (unsigned long long)total->failed, (unsigned long long)total->refused);
   if (total->values == 0) fail_msg("nothing was compared");
 }
 
@@ -128,7 +131,8 @@ static const yk_update_attrs one_group = { .n = 1 };
 static const struct { const char *op; yk_case c[5]; } blocked[] = {
   { "relu", { { "T[2,5,7,16]", NULL, 0, 0, 0 }, { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
   { "exp", { { "T[2,5,7,16]", NULL, 0, 0, 0 }, { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
-  { "add", { { PAIR, NULL, 0, 0, 0 }, { FULL_PAIR, NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[]", NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[12]", NULL, 0, 0, 0 } } },
+  { "add", { { PAIR, NULL, 0, 0, 0 }, { FULL_PAIR, NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[]", NULL, 0, 0, 0 },
+             { "T[2,5,7,12]; T[12]", NULL, 0, 0, 0 } } },
   { "mul", { { PAIR, NULL, 0, 0, 0 }, { "T[]; T[2,5,7,12]", NULL, 0, 0, 0 }, { "T[2,5,7,12]; T[1,1,1]", NULL, 0, 0, 0 } } },
   { "div", { { PAIR, NULL, 1, 2, 0 }, { FULL_PAIR, NULL, 1, 2, 0 }, { "T[2,5,7,12]; T[]", NULL, 1, 2, 0 } } },
   { "relu_grad", { { PAIR, NULL, 0, 0, 0 }, { FULL_PAIR, NULL, 0, 0, 0 } } },
@@ -142,9 +146,11 @@ static const struct { const char *op; yk_case c[5]; } blocked[] = {
   { "reduce_max", { { "T[2,5,7,12]", NULL, -2, -1, 0 } } },
   { "bias_add", { { "T[2,5,7,12]; T[12]", NULL, 0, 0, 0 }, { "T[2,5,7,16]; T[16]", NULL, 0, 0, 0 } } },
   { "bias_add_grad", { { "T[2,5,7,12]", NULL, 0, 0, 0 } } },
-  { "concat", { { "T[2,5,7,16]; T[2,5,7,8]; T[2,5,7,24]", &last_axis, 0, 0, 0 }, { "T[2,5,7,12]; T[2,5,7,16]", &last_axis, 0, 0, 0 },
+  { "concat", { { "T[2,5,7,16]; T[2,5,7,8]; T[2,5,7,24]", &last_axis, 0, 0, 0 },
+                { "T[2,5,7,12]; T[2,5,7,16]", &last_axis, 0, 0, 0 },
                 { "T[2,5,7,16]; T[3,5,7,16]", NULL, 0, 0, 0 } } },
-  { "concat_grad", { { "T[2,5,7,40]; T[2,5,7,16]; T[2,5,7,24]", &last_second, 0, 0, 0 }, { "T[2,5,7,28]; T[2,5,7,12]; T[2,5,7,16]", &last_second, 0, 0, 0 } } },
+  { "concat_grad", { { "T[2,5,7,40]; T[2,5,7,16]; T[2,5,7,24]", &last_second, 0, 0, 0 },
+                     { "T[2,5,7,28]; T[2,5,7,12]; T[2,5,7,16]", &last_second, 0, 0, 0 } } },
   { "split", { { "T[2,5,7,32]", &halves, 0, 0, 0 }, { "T[2,5,7,24]", &halves, 0, 0, 0 } } },
   { "sgd_update", { { "T[2,5,7,12]; T[2,5,7,12]; T[]", &one_group, 0, 0, 0 } } },
   { "ema_update", { { "T[2,5,7,12]; T[2,5,7,12]; T[]", &one_group, 0, 0, 0 } } },
@@ -153,7 +159,7 @@ static const struct { const char *op; yk_case c[5]; } blocked[] = {
 
 /* The layout that oneDNN's convolution gives its result on this machine; 0 if it is the plain one. */
 static uint16_t picture_layout(const sweep_device *d) {
-  yk_desc in[2] = { yk__desc(YK_F32, YK_SHAPE(2, 9, 9, 32)), yk__desc(YK_F32, YK_SHAPE(3, 3, 32, 32)) }, out = yk__desc(YK_F32, YK_SHAPE(2, 9, 9, 32));
+  yk_desc in[2] = { yk__desc(YK_F32, YK_SHAPE(2, 9, 9, 32)), yk__desc(YK_F32, YK_SHAPE(3, 3, 32, 32)) }, out = in[0];
   yk_kernel_spec spec = { .size = sizeof spec, .op = "conv2d", .op_version = 1, .nin = 2, .nout = 1, .in = in, .out = &out };
   yk_kernel_info info = { .size = sizeof info };
   yk_kernel *k;
@@ -194,7 +200,8 @@ typedef struct one {
 } one;
 
 static void one_open(one *o, const char *op, const void *attrs, uint16_t nin, uint16_t nout) {
-  yk_kernel_spec spec = { .size = sizeof spec, .op = op, .op_version = 1, .nin = nin, .nout = nout, .attrs = attrs, .in = o->in, .out = o->out };
+  yk_kernel_spec spec = { .size = sizeof spec, .op = op, .op_version = 1, .nin = nin, .nout = nout, .attrs = attrs,
+                          .in = o->in, .out = o->out };
   sweep_device d;
   sweep_open(yk__driver_find("cpu"), 1, &d);
   o->driver = d.driver;
@@ -331,7 +338,8 @@ static void special_values_go_through(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(big_shapes_with_each_team), cmocka_unit_test(big_shapes_with_lowest_isa), cmocka_unit_test(registry_with_lowest_isa), cmocka_unit_test(private_layouts),
+    cmocka_unit_test(big_shapes_with_each_team), cmocka_unit_test(big_shapes_with_lowest_isa),
+    cmocka_unit_test(registry_with_lowest_isa), cmocka_unit_test(private_layouts),
     cmocka_unit_test(a_label_out_of_range_is_told), cmocka_unit_test(an_index_out_of_range_is_told),
     cmocka_unit_test(check_numerics_tells_count_and_first), cmocka_unit_test(dequeue_asks_its_source),
     cmocka_unit_test(long_sums_lose_nothing), cmocka_unit_test(special_values_go_through) };

@@ -1,8 +1,8 @@
 /*
  * test_sweep.c - every operation of the registry x dtype x case, on every device, against its reference in double.
  *
- * The plain CPU is a device like any other. It is swept twice: with the kernel the driver prefers, and with each of its candidates
- * alone, so that the plain loops are checked even where oneDNN comes first.
+ * The plain CPU is a device like any other. It is swept twice: with the kernel the driver prefers, and with each of its
+ * candidates alone, so that the plain loops are checked even where oneDNN comes first.
  */
 #include "support/sweep.h"
 
@@ -25,9 +25,9 @@ static int is_skipped(const char *name) {
 }
 
 static void report(const char *what, const sweep_total *t) {
-  print_message("%s: %llu ops x dtypes (%llu) x cases (%llu) x devices (%llu) compared, %llu values, %llu skipped", what, (unsigned long long)t->ops,
-                (unsigned long long)t->dtypes, (unsigned long long)t->cases, (unsigned long long)t->devices, (unsigned long long)t->values,
-                (unsigned long long)t->skipped);
+  print_message("%s: %llu ops x dtypes (%llu) x cases (%llu) x devices (%llu) compared, %llu values, %llu skipped", what,
+                (unsigned long long)t->ops, (unsigned long long)t->dtypes, (unsigned long long)t->cases,
+                (unsigned long long)t->devices, (unsigned long long)t->values, (unsigned long long)t->skipped);
   if (t->skipped) {
     print_message(" (");
     for (int i = 0; i < NOT_SWEPT; i++) print_message("%s%s: %s", i ? ", " : "", not_swept[i].op, not_swept[i].why);
@@ -38,7 +38,8 @@ static void report(const char *what, const sweep_total *t) {
 
 static void finish(const char *what, const sweep_total *t) {
   report(what, t);
-  if (t->failed) fail_msg("%s: %llu of %llu cases failed", what, (unsigned long long)t->failed, (unsigned long long)(t->cases + t->refused));
+  if (t->failed)
+    fail_msg("%s: %llu of %llu cases failed", what, (unsigned long long)t->failed, (unsigned long long)(t->cases + t->refused));
   if (t->values == 0) fail_msg("%s: nothing was compared", what);
 }
 

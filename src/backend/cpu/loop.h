@@ -59,7 +59,9 @@ uint64_t yk__loop_encode(uint8_t dtype, double value);
 /* Product of dims [from, to). */
 int64_t yk__loop_span(const yk_desc *d, uint32_t from, uint32_t to);
 /* Axis counted from the front. */
-static inline uint32_t yk__loop_axis(const yk_desc *d, int32_t axis) { return (uint32_t)(axis < 0 ? axis + (int32_t)d->rank : axis); }
+static inline uint32_t yk__loop_axis(const yk_desc *d, int32_t axis) {
+  return (uint32_t)(axis < 0 ? axis + (int32_t)d->rank : axis);
+}
 
 #ifdef YK_ISA
 #define YK_ISA_PASTE2(f, isa) f##_##isa

@@ -20,6 +20,7 @@ typedef struct elem {
   int64_t dim[YK_MAX_RANK], stride[MAX_IN][YK_MAX_RANK];
   uint32_t bytes[MAX_IN], out_bytes;
   uint32_t dense[MAX_IN];                /* the input has the output's shape */
+  uint32_t periodic;                     /* whatever is not dense repeats with every row */
   double p[2];
 } elem;
 
@@ -110,18 +111,20 @@ static void copy_one(char *dst, const char *src, uint32_t bytes) {
   }
 }
 
-/* Rows too short to be worth a call each: gather what does not lie as the output does, then run whole blocks. */
+/* Rows too short to be worth a call each: gather what does not lie as the output does, then run whole blocks. What repeats
+ * with every row (a bias of few channels) is gathered once, into a block of whole rows. */
 static void piece_gather(int64_t begin, int64_t end, void *arg) {
   const elem_call *c = arg;
   const elem *e = c->e;
   char buf[MAX_IN][L_BLOCK * 8];
   int64_t at[YK_MAX_RANK], off[MAX_IN];
-  uint32_t all = (1u << e->nin) - 1;
+  const uint32_t all = (1u << e->nin) - 1;
+  const int64_t block = e->periodic ? L_BLOCK / e->dim[e->nd - 1] * e->dim[e->nd - 1] : L_BLOCK, start = begin;
   locate(e, begin, at, off);
   while (begin < end) {
-    int64_t m = end - begin < L_BLOCK ? end - begin : L_BLOCK;
+    int64_t m = end - begin < block ? end - begin : block;
     const char *in[MAX_IN] = { NULL, NULL, NULL };
-    for (int64_t j = 0; j < m; j++) {
+    for (int64_t j = 0; j < m && (begin == start || !e->periodic); j++) {
       for (uint32_t i = 0; i < e->nin; i++)
         if (!e->dense[i]) copy_one(buf[i] + j * e->bytes[i], c->in[i] + off[i] * e->bytes[i], e->bytes[i]);
       advance(e, 1, at, off);
@@ -177,6 +180,9 @@ static void merge_dims(elem *e, const yk_desc *in, const yk_desc *out) {
     if (nd == 0 || e->stride[i][nd - 1]) e->mode |= 1u << i;
     e->dense[i] = yk__cpu_count(&in[i]) == e->n;
   }
+  e->periodic = 1;
+  for (uint32_t i = 0; i < e->nin; i++)
+    for (uint32_t d = 0; d + 1 < nd && !e->dense[i]; d++) e->periodic &= e->stride[i][d] == 0;
 }
 
 static int same_dims(const yk_desc *a, const yk_desc *b) {
@@ -186,9 +192,9 @@ static int same_dims(const yk_desc *a, const yk_desc *b) {
 
 /* Functions with f(0) = 0, which may run over padding. */
 static int keeps_zero(const char *op) {
-  static const char *const ops[] = { "neg", "abs", "sign", "square", "sqrt", "sin", "floor", "ceil", "leaky_relu", "elu", "selu", "gelu",
-                                     "silu", "tanh", "relu", "relu6", "add", "sub", "mul", "div_no_nan", "maximum", "minimum",
-                                     "squared_difference", "cast" };
+  static const char *const ops[] = { "neg", "abs", "sign", "square", "sqrt", "sin", "floor", "ceil", "leaky_relu", "elu", "selu",
+                                     "gelu", "silu", "tanh", "relu", "relu6", "add", "sub", "mul", "div_no_nan", "maximum",
+                                     "minimum", "squared_difference", "cast" };
   size_t n = strlen(op);
   if (n > 5 && strcmp(op + n - 5, "_grad") == 0) return 1;             /* dy = 0 gives 0 */
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
@@ -319,7 +325,8 @@ yk_code yk__cpu_loop_logic(yk_cpu_prepare *p) {
   const yk_elem_fn *fn = yk__loop_elem()->logic[strcmp(p->spec->op, "logical_and") == 0 ? 0 : p->k->nin == 2 ? 1 : 2];
   elem *e;
   YK_TRY(elem_new(p, &e));
-  for (uint32_t mode = 0; mode < 8; mode++) e->fn[mode] = e->nin == 1 || mode == 0 || mode == 3 ? fn[L_VV] : fn[mode == 1 ? L_VS : L_SV];
+  for (uint32_t mode = 0; mode < 8; mode++)
+    e->fn[mode] = e->nin == 1 || mode == 0 || mode == 3 ? fn[L_VV] : fn[mode == 1 ? L_VS : L_SV];
   p->k->impl = "plain:logic";
   return YK_OK;
 }

@@ -154,7 +154,8 @@ static inline int32_t i_to_i32(int64_t x) { return x < INT32_MIN ? INT32_MIN : x
 static inline uint8_t i_to_u8(int64_t x) { return x < 0 ? 0 : x > 255 ? 255 : (uint8_t)x; }
 #define CASTS_FLOAT(from, ft)                                                                          \
   CAST(from, ft, f32, float, x) CAST(from, ft, f64, double, x) CAST(from, ft, i32, int32_t, f_to_i32((double)x)) \
-  CAST(from, ft, i64, int64_t, f_to_i64((double)x)) CAST(from, ft, u8, uint8_t, f_to_u8((double)x)) CAST(from, ft, bool, uint8_t, x != 0)
+  CAST(from, ft, i64, int64_t, f_to_i64((double)x)) CAST(from, ft, u8, uint8_t, f_to_u8((double)x)) \
+  CAST(from, ft, bool, uint8_t, x != 0)
 #define CASTS_INT(from, ft)                                                                            \
   CAST(from, ft, f32, float, x) CAST(from, ft, f64, double, x) CAST(from, ft, i32, int32_t, i_to_i32(x)) \
   CAST(from, ft, i64, int64_t, x) CAST(from, ft, u8, uint8_t, i_to_u8(x)) CAST(from, ft, bool, uint8_t, x != 0)
@@ -219,7 +220,8 @@ static void f32_to_f16(ARGS) {
 #define NUM2(name, f, i) CMP2(name, f)
 #define EIGHT(tag) { where_##tag##_0, where_##tag##_1, where_##tag##_2, where_##tag##_3, where_##tag##_4, where_##tag##_5, \
     where_##tag##_6, where_##tag##_7 }
-#define TO(from) { cast_##from##_f32, cast_##from##_f64, cast_##from##_i32, cast_##from##_i64, cast_##from##_u8, cast_##from##_bool }
+#define TO(from) { cast_##from##_f32, cast_##from##_f64, cast_##from##_i32, cast_##from##_i64, cast_##from##_u8, \
+    cast_##from##_bool }
 
 extern const yk_elem_table YK_ISA_NAME(yk__elem_table);
 const yk_elem_table YK_ISA_NAME(yk__elem_table) = {

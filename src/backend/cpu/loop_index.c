@@ -22,7 +22,8 @@ static yk_code check_indices(const yk_kernel *k, const gather *g, const void *in
   for (int64_t i = 0; i < g->count; i++) {
     int64_t at = index_at(index, k->in[1].dtype, i);
     if (at < 0 || at >= g->limit)
-      return YK_CPU_FAIL(EINVAL, "%s: index %lld at position %lld is outside [0, %lld)", op, (long long)at, (long long)i, (long long)g->limit);
+      return YK_CPU_FAIL(EINVAL, "%s: index %lld at position %lld is outside [0, %lld)", op, (long long)at, (long long)i,
+                         (long long)g->limit);
   }
   return YK_OK;
 }
@@ -85,7 +86,8 @@ static yk_code gather_grad_run(const yk_kernel *k, void *const *arg, void *works
   (void)workspace;
   YK_TRY(check_indices(k, g, arg[1], "gather_grad"));
   yk__cpu_fill_bytes(arg[3], 0, (size_t)(g->outer * g->limit * g->inner) * g->bytes);
-  if (g->inner && g->count) yk__cpu_host->parallel_for(g->inner, 1 + L_GRAIN / (g->outer * g->count + 1), gather_grad_columns, &c);
+  if (g->inner && g->count)
+    yk__cpu_host->parallel_for(g->inner, 1 + L_GRAIN / (g->outer * g->count + 1), gather_grad_columns, &c);
   return YK_OK;
 }
 
@@ -194,7 +196,7 @@ yk_code yk__cpu_loop_extreme(yk_cpu_prepare *p) {
 /* ---- top_k ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct top { yk_loop_body body; int64_t rows, n, k; yk_loop_type type; } top;
-typedef struct top_call { const top *t; const void *x; const void *dy; const int32_t *from; void *values; int32_t *index; } top_call;
+typedef struct top_call { const top *t; const void *x; void *values; int32_t *index; } top_call;
 
 /* Insertion into the k best so far: k is small. A later equal element never moves an earlier one. */
 #define TOP_ROW(T)                                                                                     \
@@ -230,7 +232,7 @@ static void top_rows(int64_t begin, int64_t end, void *arg) {
 
 static yk_code top_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const top *t = k->state;
-  top_call c = { t, arg[0], NULL, NULL, arg[1], arg[2] };
+  top_call c = { t, arg[0], arg[1], arg[2] };
   (void)workspace;
   if (t->k) yk__cpu_host->parallel_for(t->rows, 1 + L_GRAIN / (t->n + 1), top_rows, &c);
   return YK_OK;
@@ -261,7 +263,8 @@ static yk_code top_grad_run(const yk_kernel *k, void *const *arg, void *workspac
   (void)workspace;
   for (int64_t i = 0; i < t->rows * t->k; i++)
     if (index[i] < 0 || index[i] >= t->n)
-      return YK_CPU_FAIL(EINVAL, "top_k_grad: index %d at position %lld is outside [0, %lld)", index[i], (long long)i, (long long)t->n);
+      return YK_CPU_FAIL(EINVAL, "top_k_grad: index %d at position %lld is outside [0, %lld)", index[i], (long long)i,
+                         (long long)t->n);
   yk__cpu_fill_bytes(arg[3], 0, (size_t)(t->rows * t->n * bytes));
   for (int64_t i = 0; i < t->rows * t->k; i++) {
     char *dx = (char *)arg[3] + (i / t->k * t->n + index[i]) * bytes;

@@ -53,7 +53,8 @@ yk_code yk__cpu_loop_add_n(yk_cpu_prepare *p) {
   if (!a) return YK_ENOMEM;
   a->n = yk__cpu_count(&k->in[0]);
   a->bytes = (uint32_t)yk__cpu_dtype_bytes(dtype);
-  if (k->in[0].layout != YK_LAYOUT_PLAIN && !(p->spec->flags & YK_SPEC_FIXED) && yk__cpu_layout_bytes(&k->in[0], &bytes) == YK_OK) {
+  if (k->in[0].layout != YK_LAYOUT_PLAIN && !(p->spec->flags & YK_SPEC_FIXED) &&
+      yk__cpu_layout_bytes(&k->in[0], &bytes) == YK_OK) {
     a->n = (int64_t)(bytes / a->bytes);                /* padding is zero and stays zero */
     for (uint32_t i = 1; i < k->nin; i++) k->in[i].layout = k->in[0].layout;
     k->out[0].layout = k->in[0].layout;
@@ -151,7 +152,12 @@ yk_code yk__cpu_loop_shape(yk_cpu_prepare *p) {
 
 /* ---- reduce_prod_grad: dx = dy * product of the others, exact where elements are zero --------------------------------- */
 
-typedef struct prod_grad { yk_loop_body body; uint32_t rank, mask; int64_t groups, folded; int64_t dim[YK_MAX_RANK], stride[YK_MAX_RANK]; } prod_grad;
+typedef struct prod_grad {
+  yk_loop_body body;
+  uint32_t rank, mask;                   /* mask: folded axes */
+  int64_t groups, folded;
+  int64_t dim[YK_MAX_RANK], stride[YK_MAX_RANK];
+} prod_grad;
 typedef struct prod_call { const prod_grad *s; int f64; const void *dy, *x; void *dx; } prod_call;
 
 static double load(int f64, const void *p, int64_t i) { return f64 ? ((const double *)p)[i] : (double)((const float *)p)[i]; }

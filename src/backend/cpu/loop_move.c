@@ -189,7 +189,8 @@ static void dense_strides(const yk_desc *d, int64_t *stride) {
 }
 
 /* The block `dim` of `src` at `src_at` goes to `dst` at `dst_at`; positions NULL mean the origin. */
-static void copy_block(copy *c, const int64_t *dim, const yk_desc *src, const int64_t *src_at, const yk_desc *dst, const int64_t *dst_at) {
+static void copy_block(copy *c, const int64_t *dim, const yk_desc *src, const int64_t *src_at, const yk_desc *dst,
+                       const int64_t *dst_at) {
   int64_t ss[YK_MAX_RANK], ds[YK_MAX_RANK];
   dense_strides(src, ss);
   dense_strides(dst, ds);
@@ -206,7 +207,8 @@ uint64_t yk__loop_encode(uint8_t dtype, double value) {
   const double p[2] = { 0, 0 };
   uint64_t bits = 0;
   float f;
-  t->cast[L_F64][dtype == YK_BOOL ? L_NTYPES : yk__loop_type(dtype)](1, &value, NULL, NULL, yk__loop_half(dtype) ? (void *)&f : (void *)&bits, p);
+  void *out = yk__loop_half(dtype) ? (void *)&f : (void *)&bits;
+  t->cast[L_F64][dtype == YK_BOOL ? L_NTYPES : yk__loop_type(dtype)](1, &value, NULL, NULL, out, p);
   if (yk__loop_half(dtype)) t->from_f32[dtype == YK_BF16](1, &f, NULL, NULL, &bits, p);
   return bits;
 }

@@ -1,8 +1,8 @@
 /*
  * loop_norm.h - what preparing and running share in the normalisations.
  *
- * Values are seen as [rows, n] with the channels last. Sums over rows are made in double over chunks of rows whose number depends on
- * the shape only, and the chunks are added in order, so the team's size never shows in a result.
+ * Values are seen as [rows, n] with the channels last. Sums over rows are made in double over chunks of rows whose number
+ * depends on the shape only, and the chunks are added in order, so the team's size never shows in a result.
  */
 #ifndef YK_CPU_LOOP_NORM_H
 #define YK_CPU_LOOP_NORM_H

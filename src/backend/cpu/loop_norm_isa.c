@@ -22,7 +22,7 @@ typedef struct call {
   double *partial;                       /* [chunks, 2, n] */
   void *scale;                           /* [n] or [3, n] factors of the second pass */
   const void *mean;
-  void *y;                               /* train, infer: the output; gradients: the forward output if a relu was fused, else NULL */
+  void *y;                               /* train, infer: the output; gradients: the forward one if a relu was fused, or NULL */
   void *dx, *dgamma, *dbeta;
   int fixed;                             /* statistics are constants */
 } call;
@@ -45,5 +45,6 @@ enum { LRN_SPAN = NORM_BLOCK + 4 * LRN_RADIUS };
 #define BOTH(name) { name##_f32, name##_f64 }
 extern const yk_body_table YK_ISA_NAME(yk__norm_table);
 const yk_body_table YK_ISA_NAME(yk__norm_table) = { .body = {
-  [NORM_BN_TRAIN] = BOTH(bn_train), [NORM_BN_GRAD] = BOTH(bn_grad), [NORM_BN_INFER] = BOTH(bn_infer), [NORM_BN_INFER_GRAD] = BOTH(bn_grad),
+  [NORM_BN_TRAIN] = BOTH(bn_train), [NORM_BN_GRAD] = BOTH(bn_grad), [NORM_BN_INFER] = BOTH(bn_infer),
+  [NORM_BN_INFER_GRAD] = BOTH(bn_grad),
   [NORM_LAYER] = BOTH(layer), [NORM_LAYER_GRAD] = BOTH(layer_grad), [NORM_LRN] = BOTH(lrn), [NORM_LRN_GRAD] = BOTH(lrn) } };

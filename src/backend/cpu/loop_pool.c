@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-int64_t yk__window_before(int32_t padding, int64_t size, int64_t out, int64_t window, int64_t stride, int64_t dilation, int32_t explicit_before) {
+int64_t yk__window_before(int32_t padding, int64_t size, int64_t out, int64_t window, int64_t stride, int64_t dilation,
+                          int32_t explicit_before) {
   int64_t total;
   if (padding == YK_EXPLICIT) return explicit_before;
   if (padding == YK_VALID) return 0;

@@ -24,4 +24,5 @@ enum { POOL_BLOCK = 256 };
 #define BOTH(name) { name##_f32, name##_f64 }
 extern const yk_body_table YK_ISA_NAME(yk__pool_table);
 const yk_body_table YK_ISA_NAME(yk__pool_table) = { .body = {
-  [POOL_MAX] = BOTH(max_pool), [POOL_MAX_GRAD] = BOTH(max_pool_grad), [POOL_AVG] = BOTH(avg_pool), [POOL_AVG_GRAD] = BOTH(avg_pool_grad) } };
+  [POOL_MAX] = BOTH(max_pool), [POOL_MAX_GRAD] = BOTH(max_pool_grad), [POOL_AVG] = BOTH(avg_pool),
+  [POOL_AVG_GRAD] = BOTH(avg_pool_grad) } };

@@ -60,7 +60,8 @@ static yk_code F(max_pool)(const yk_kernel *k, void *const *arg, void *workspace
   const yk_pool_state *s = k->state;
   F(pool_call) c = { s, arg[0], arg[1], arg[2] };
   (void)workspace;
-  if (s->g.c) yk__cpu_host->parallel_for(s->g.n * s->g.oh, 1 + L_GRAIN / (s->g.ow * s->g.c * s->g.kh * s->g.kw + 1), F(max_rows), &c);
+  const int64_t work = s->g.ow * s->g.c * s->g.kh * s->g.kw;
+  if (s->g.c) yk__cpu_host->parallel_for(s->g.n * s->g.oh, 1 + L_GRAIN / (work + 1), F(max_rows), &c);
   return YK_OK;
 }
 
@@ -126,7 +127,8 @@ static yk_code F(avg_pool)(const yk_kernel *k, void *const *arg, void *workspace
   const yk_pool_state *s = k->state;
   F(pool_call) c = { s, arg[0], arg[1], NULL };
   (void)workspace;
-  if (s->g.c) yk__cpu_host->parallel_for(s->g.n * s->g.oh, 1 + L_GRAIN / (s->g.ow * s->g.c * s->g.kh * s->g.kw + 1), F(avg_rows), &c);
+  const int64_t work = s->g.ow * s->g.c * s->g.kh * s->g.kw;
+  if (s->g.c) yk__cpu_host->parallel_for(s->g.n * s->g.oh, 1 + L_GRAIN / (work + 1), F(avg_rows), &c);
   return YK_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
  * loop_promote.c - lets a kernel written for f32 and f64 take f16 and bf16 too.
  *
- * Arguments that are halves are converted to f32 in the workspace around the call of the kernel's body. Slower than native halves,
- * but every plain loop has one version less to get wrong.
+ * Arguments that are halves are converted to f32 in the workspace around the call of the kernel's body. Slower than native
+ * halves, but every plain loop has one version less to get wrong.
  */
 #include "loop_nn.h"
 
@@ -39,7 +39,8 @@ static yk_code promoted_run(const yk_kernel *k, void *const *arg, void *workspac
 
 yk_code yk__loop_body(yk_cpu_prepare *p, size_t state_bytes, yk_loop_run body, const char *impl, void *out) {
   yk_kernel *k = p->k;
-  if (k->nin + k->nout > LOOP_MAX_ARGS) return YK_CPU_REFUSE("%u arguments, at most %d", (unsigned)(k->nin + k->nout), LOOP_MAX_ARGS);
+  if (k->nin + k->nout > LOOP_MAX_ARGS)
+    return YK_CPU_REFUSE("%u arguments, at most %d", (unsigned)(k->nin + k->nout), LOOP_MAX_ARGS);
   YK_TRY(yk__cpu_want_plain(p));
   yk_loop_body *b = yk__cpu_state(p, state_bytes);
   if (!b) return YK_ENOMEM;

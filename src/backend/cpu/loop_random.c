@@ -1,8 +1,8 @@
 /*
  * loop_random.c - random draws and dropout.
  *
- * Each element is a pure function of (seed, stream, step, index): the formulae stand in op_attrs.h. So the pieces a team takes do not
- * matter, and a backward pass could draw the same mask again.
+ * Each element is a pure function of (seed, stream, step, index): the formulae stand in op_attrs.h. So the pieces a team takes
+ * do not matter, and a backward pass could draw the same mask again.
  */
 #include "loop.h"
 

@@ -1,9 +1,9 @@
 /*
  * loop_reduce.c - sums, means, extremes and products over any set of axes.
  *
- * The input is seen as the fewest dimensions, each kept or folded. Work is cut into tasks of fixed size that depend on the shapes only;
- * each folds its part into its own accumulators, and a second pass combines the parts in order. So the bits of the result do not
- * depend on how many cores took part.
+ * The input is seen as the fewest dimensions, each kept or folded. Work is cut into tasks of fixed size that depend on the
+ * shapes only; each folds its part into its own accumulators, and a second pass combines the parts in order. So the
+ * bits of the result do not depend on how many cores took part.
  */
 #include "loop_isa.h"
 
@@ -28,7 +28,7 @@ typedef struct reduce {
   uint32_t nkept, nfolded;
   int64_t kept[MAX_DIMS], kept_stride[MAX_DIMS], folded[MAX_DIMS], folded_stride[MAX_DIMS];
   int64_t width;                         /* > 0: the last dim is kept and has this length; 0: it is folded */
-  int64_t length, step;                  /* inner folded extent (a run, or rows `width` apart), and how much of it one unit takes */
+  int64_t length, step;                  /* inner folded extent (a run, or rows `width` apart); what one unit takes of it */
   int64_t groups, units, slices, column_blocks, block;   /* tasks = groups * column_blocks * slices */
   int64_t outputs;
 } reduce;
@@ -209,7 +209,7 @@ static yk_accum unit_of(yk_fold fold, uint8_t dtype, int is_float) {
   return u;
 }
 
-/* Everything is summed up: then the order does not matter, nor zeros of padding, and a private layout may stay. *n: elements to sum. */
+/* Everything is summed up: then neither order nor zeros of padding matter, and a private layout may stay. *n: elements. */
 static int sums_all(const yk_cpu_prepare *p, yk_fold fold, const fold_dims *d, int64_t *n) {
   const yk_desc *x = &p->k->in[0];
   uint64_t bytes;

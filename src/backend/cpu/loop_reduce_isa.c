@@ -1,8 +1,8 @@
 /*
  * loop_reduce_isa.c - inner loops of the reductions: fold a run into one value, or rows into a row.
  *
- * Compiled once for each instruction set. `omp simd reduction` lets the compiler keep partial results in vector lanes; the order is then
- * fixed by the code, so equal inputs give equal bits. Minimum and maximum hand on a NaN.
+ * Compiled once for each instruction set. `omp simd reduction` lets the compiler keep partial results in vector lanes; the order
+ * is then fixed by the code, so equal inputs give equal bits. Minimum and maximum hand on a NaN.
  */
 #include "loop_isa.h"
 
@@ -77,7 +77,8 @@
   RUN_INT(sum, tag, T, x, 0, +) RUN_INT(squares, tag, T, x * x, 0, +) RUN_INT(prod, tag, T, x, 1, *)   \
   RUN_BEST(min, tag, T, int64_t, i, <) RUN_BEST(max, tag, T, int64_t, i, >)                            \
   ROWS(sum, tag, T, int64_t, i, WRAP(s, +, x)) ROWS(squares, tag, T, int64_t, i, WRAP(s, +, WRAP(x, *, x))) \
-  ROWS(prod, tag, T, int64_t, i, WRAP(s, *, x)) ROWS(min, tag, T, int64_t, i, x < s ? x : s) ROWS(max, tag, T, int64_t, i, x > s ? x : s)
+  ROWS(prod, tag, T, int64_t, i, WRAP(s, *, x)) ROWS(min, tag, T, int64_t, i, x < s ? x : s)           \
+  ROWS(max, tag, T, int64_t, i, x > s ? x : s)
 
 FLOATS(f32, float)
 FLOATS(f64, double)

@@ -12,8 +12,8 @@ static yk_code sparse_run(const yk_kernel *k, void *const *arg, void *workspace)
   for (int64_t r = 0; r < s->rows; r++) {
     int64_t label = yk__loop_label(arg[1], s->label_dtype, r);
     if (label < 0 || label >= s->n)
-      return YK_CPU_FAIL(EINVAL, "sparse_softmax_xent: the label of row %lld is %lld, outside [0, %lld)", (long long)r, (long long)label,
-                         (long long)s->n);
+      return YK_CPU_FAIL(EINVAL, "sparse_softmax_xent: the label of row %lld is %lld, outside [0, %lld)", (long long)r,
+                         (long long)label, (long long)s->n);
   }
   return s->rows_body(k, arg, workspace);
 }
@@ -21,8 +21,10 @@ static yk_code sparse_run(const yk_kernel *k, void *const *arg, void *workspace)
 yk_code yk__cpu_loop_softmax(yk_cpu_prepare *p) {
   static const struct { const char *op, *impl; uint32_t kind, out; } kinds[] = {
     { "softmax", "plain:softmax", SM_SOFTMAX, 1 }, { "softmax_grad", "plain:softmax_grad", SM_SOFTMAX_GRAD, 2 },
-    { "log_softmax", "plain:log_softmax", SM_LOG_SOFTMAX, 1 }, { "log_softmax_grad", "plain:log_softmax_grad", SM_LOG_SOFTMAX_GRAD, 2 },
-    { "softmax_xent", "plain:softmax_xent", SM_XENT, 3 }, { "sparse_softmax_xent", "plain:sparse_softmax_xent", SM_SPARSE_XENT, 3 } };
+    { "log_softmax", "plain:log_softmax", SM_LOG_SOFTMAX, 1 },
+    { "log_softmax_grad", "plain:log_softmax_grad", SM_LOG_SOFTMAX_GRAD, 2 },
+    { "softmax_xent", "plain:softmax_xent", SM_XENT, 3 },
+    { "sparse_softmax_xent", "plain:sparse_softmax_xent", SM_SPARSE_XENT, 3 } };
   const yk_desc *x = &p->k->in[0];
   yk_loop_run body = yk__loop_bodies(LOOP_SOFTMAX)->body[0][yk__loop_is_f64(p->k)];
   yk_softmax_state *s;

@@ -1,8 +1,9 @@
 /*
  * loop_update.c - kernels that overwrite variables: assign, optimizer steps, moving averages.
  *
- * Nothing here looks at shapes: a value, its gradient and its slots share one layout, padding included, so whole buffers are run over
- * (f(0) = 0 keeps padding zero). A merged update of many variables is one parallel loop over all their elements laid end to end.
+ * Nothing here looks at shapes: a value, its gradient and its slots share one layout, padding included, so whole buffers are
+ * run over (f(0) = 0 keeps padding zero). A merged update of many variables is one parallel loop over all their elements
+ * laid end to end.
  */
 #include "loop_isa.h"
 
@@ -87,8 +88,8 @@ static yk_code follow(yk_cpu_prepare *p, uint32_t i, uint32_t step, uint32_t cou
     yk_desc *d = &k->in[i + j * step];
     if (d->layout == k->in[i].layout) continue;
     if (p->spec->flags & YK_SPEC_FIXED)
-      return YK_CPU_REFUSE("input %u is in layout %u, input %u in %u", (unsigned)i, (unsigned)k->in[i].layout, (unsigned)(i + j * step),
-                           (unsigned)d->layout);
+      return YK_CPU_REFUSE("input %u is in layout %u, input %u in %u", (unsigned)i, (unsigned)k->in[i].layout,
+                           (unsigned)(i + j * step), (unsigned)d->layout);
     d->layout = k->in[i].layout;
   }
   if (k->in[i].layout == YK_LAYOUT_PLAIN) return YK_OK;
@@ -173,7 +174,8 @@ yk_code yk__cpu_loop_assign(yk_cpu_prepare *p) {
   if (!a) return YK_ENOMEM;
   YK_TRY(follow(p, 0, 1, 2, &a->n));
   a->bytes = (uint32_t)yk__cpu_dtype_bytes(dtype);
-  if (strcmp(op, "assign") != 0) a->fn = yk__loop_elem()->fn[strcmp(op, "assign_add") == 0 ? E_add : E_sub][yk__loop_type(dtype)][L_VV];
+  if (strcmp(op, "assign") != 0)
+    a->fn = yk__loop_elem()->fn[strcmp(op, "assign_add") == 0 ? E_add : E_sub][yk__loop_type(dtype)][L_VV];
   if (yk__loop_half(dtype)) {
     a->load = yk__loop_elem()->to_f32[dtype == YK_BF16];
     a->store = yk__loop_elem()->from_f32[dtype == YK_BF16];

@@ -38,4 +38,5 @@ UPDATES(f32, float)
 UPDATES(f64, double)
 
 extern const yk_update_table YK_ISA_NAME(yk__update_table);
-const yk_update_table YK_ISA_NAME(yk__update_table) = { .fn = { { sgd_f32, momentum_f32, ema_f32 }, { sgd_f64, momentum_f64, ema_f64 } } };
+const yk_update_table YK_ISA_NAME(yk__update_table) = {
+  .fn = { { sgd_f32, momentum_f32, ema_f32 }, { sgd_f64, momentum_f64, ema_f64 } } };

@@ -76,6 +76,15 @@ static void deliver(walk *w, uint32_t value, yk_value grad) {
   in->n++;
 }
 
+/* The device that all the terms ask for; NULL if they differ. */
+static const char *common_device(const yk_graph *g, const terms *in) {
+  const char *device = yk_value_device(g, in->first->v);
+  for (const term *t = in->first; t; t = t->next)
+    if (strcmp(yk_value_device(g, t->v), device) != 0) return NULL;
+  return device;
+}
+
+/* A sum is made where its terms are, so that only the result travels; at the value's home if they come from several devices. */
 static yk_value add_up(walk *w, const terms *in) {
   if (in->n <= 1) return in->n ? in->first->v : (yk_value){ 0 };
   if (in->n > UINT16_MAX) return yk_graph_fail_at(w->where, w->g, YK_EUNSUPPORTED, "%u gradients arrive at one value", in->n);
@@ -83,7 +92,14 @@ static yk_value add_up(walk *w, const terms *in) {
   uint16_t n = 0;
   if (!all) return yk__graph_fail(w->where, w->g, YK_ENOMEM);
   for (const term *t = in->first; t; t = t->next) all[n++] = t->v;
-  return yk_add_node_at(w->where, w->g, &yk__op_add_n, NULL, all, n, 0);
+  const char *device = common_device(w->g, in);
+  if (!device) return yk_add_node_at(w->where, w->g, &yk__op_add_n, NULL, all, n, 0);
+  yk_device_push_at(w->where, w->g, NULL);
+  yk_device_push_at(w->where, w->g, device);
+  yk_value sum = yk_add_node_at(w->where, w->g, &yk__op_add_n, NULL, all, n, 0);
+  yk_device_pop_at(w->where, w->g);
+  yk_device_pop_at(w->where, w->g);
+  return sum;
 }
 
 /* ---- undoing a broadcast ---- */

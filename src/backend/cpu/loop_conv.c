@@ -12,7 +12,8 @@ yk_elem_fn yk__loop_act(int32_t act, double alpha, int f64, double *p) {
   static const struct { int16_t id; double dflt; } acts[] = {
     [YK_ACT_NONE] = { -1, 0 }, [YK_ACT_RELU] = { E_relu, 0 }, [YK_ACT_RELU6] = { E_relu6, 0 },
     [YK_ACT_LEAKY_RELU] = { E_leaky_relu, 0.2 }, [YK_ACT_ELU] = { E_elu, 1 }, [YK_ACT_SELU] = { E_selu, 0 },
-    [YK_ACT_GELU] = { E_gelu, 0 }, [YK_ACT_SILU] = { E_silu, 0 }, [YK_ACT_TANH] = { E_tanh, 0 }, [YK_ACT_SIGMOID] = { E_sigmoid, 0 }, [YK_ACT_SOFTPLUS] = { E_softplus, 0 } };
+    [YK_ACT_GELU] = { E_gelu, 0 }, [YK_ACT_SILU] = { E_silu, 0 }, [YK_ACT_TANH] = { E_tanh, 0 },
+    [YK_ACT_SIGMOID] = { E_sigmoid, 0 }, [YK_ACT_SOFTPLUS] = { E_softplus, 0 } };
   if (act < 0 || (size_t)act >= sizeof acts / sizeof *acts || acts[act].id < 0) return NULL;
   p[0] = alpha != 0 ? alpha : acts[act].dflt;
   return yk__loop_elem()->fn[acts[act].id][f64 ? L_F64 : L_F32][L_VV];

@@ -205,12 +205,16 @@ static int keeps_zero(const char *op) {
 static int is_scalar(const yk_desc *d) { return yk__cpu_count(d) == 1; }
 static int has_layouts(uint8_t dtype) { return dtype == YK_F32 || yk__loop_half(dtype); }
 
-/* The first input that has the output's shape; others may only be scalars. -1: some input is neither. */
+/* The input whose layout the others follow: the first in a private one, else the first that has the output's shape; the rest may
+ * only be scalars. A gradient that comes plain from a reduction thus joins the blocked values it meets, once. -1: some input is neither. */
 static int leading_input(const yk_kernel *k) {
   int lead = -1;
   for (uint32_t i = 0; i < k->nin; i++) {
-    if (same_dims(&k->in[i], &k->out[0])) lead = lead < 0 ? (int)i : lead;
-    else if (!is_scalar(&k->in[i])) return -1;
+    if (same_dims(&k->in[i], &k->out[0])) {
+      if (lead < 0 || (k->in[lead].layout == YK_LAYOUT_PLAIN && k->in[i].layout != YK_LAYOUT_PLAIN)) lead = (int)i;
+    } else if (!is_scalar(&k->in[i])) {
+      return -1;
+    }
   }
   return lead;
 }

@@ -53,10 +53,8 @@ static void gather(const yk_encode *e, uint32_t id, uint32_t *need) {
   const yk_ir_node *n = &ir->node[id];
   memset(need, 0, e->nstream * sizeof *need);
   for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-    uint32_t p;
-    if (k < n->nin && !yk__ir_reads(n, (uint16_t)k)) continue;
-    p = k < n->nin ? ir->value[n->in[k]].node : n->ctrl[k - n->nin];
-    for (uint16_t s = 0; s < e->nstream; s++)
+    uint32_t p = yk__ir_pred(ir, n, k);
+    for (uint16_t s = 0; s < e->nstream && p != 0; s++)
       if (e->dep[p * e->nstream + s] > need[s]) need[s] = e->dep[p * e->nstream + s];
   }
 }

@@ -61,10 +61,8 @@ static int no_detour(const yk_fuse *f, const yk_fusion *e, const uint32_t *node,
   for (uint8_t l = 0; l < e->nlinks; l++) {
     const yk_ir_node *n = &ir->node[node[l]];
     for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-      uint32_t from;
-      if (e->kind == YK_FUSE_CHAIN && (l == 0 || k == 0)) continue;
-      if (k < n->nin && !yk__ir_reads(n, (uint16_t)k)) continue;
-      from = k < n->nin ? ir->value[n->in[k]].node : n->ctrl[k - n->nin];
+      uint32_t from = yk__ir_pred(ir, n, k);
+      if (from == 0 || (e->kind == YK_FUSE_CHAIN && (l == 0 || k == 0))) continue;
       for (uint8_t other = 0; other < e->nlinks; other++)
         if (other != l && (from == node[other] || yk__ir_reaches(ir, node[other], from, failed))) return 0;
     }

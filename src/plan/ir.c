@@ -93,6 +93,21 @@ int yk__ir_writes(const yk_ir_node *n, uint16_t i) {
   return p != NULL && (p->flags & YK_PORT_WRITE) != 0;
 }
 
+uint32_t yk__ir_pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
+  if (k >= n->nin) return n->ctrl[k - n->nin];
+  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
+}
+
+uint32_t yk__ir_variable_behind(const yk_ir *ir, uint32_t v) {
+  for (;;) {
+    const yk_ir_node *n = &ir->node[ir->value[v].node];
+    if (n->kind == YK_IR_VARIABLE) return ir->value[v].node;
+    if (n->kind != YK_IR_OP || n->nin == 0) return 0;
+    if (!(n->op->traits & YK_VIEW) && !(yk__ir_writes(n, 0) && v == n->out)) return 0;
+    v = n->in[0];
+  }
+}
+
 uint32_t *yk__ir_uses(const yk_ir *ir) {
   uint32_t *uses = yk__calloc(ir->nvalue + 1u, sizeof *uses);
   if (uses == NULL) return NULL;
@@ -119,11 +134,9 @@ int yk__ir_reaches(const yk_ir *ir, uint32_t from, uint32_t to, int *failed) {
   while (n > 0 && !found) {
     const yk_ir_node *x = &ir->node[stack[--n]];
     for (uint32_t i = 0; i < x->nin + x->nctrl; i++) {
-      uint32_t p;
-      if (i < x->nin && !yk__ir_reads(x, (uint16_t)i)) continue;
-      p = i < x->nin ? ir->value[x->in[i]].node : x->ctrl[i - x->nin];
+      uint32_t p = yk__ir_pred(ir, x, i);
       if (p == from) found = 1;
-      if (seen[p]) continue;
+      if (p == 0 || seen[p]) continue;
       seen[p] = 1;
       stack[n++] = p;
     }

@@ -85,6 +85,10 @@ uint32_t *yk__ir_uses(const yk_ir *ir);
 const yk_port *yk__ir_port(const yk_ir_node *n, uint16_t i);          /* NULL for copies */
 int  yk__ir_reads(const yk_ir_node *n, uint16_t i);                   /* input i's bytes are needed */
 int  yk__ir_writes(const yk_ir_node *n, uint16_t i);                  /* input i is overwritten in place */
+/* The k-th of a node's nin + nctrl predecessors; 0 where an input's bytes are not needed. */
+uint32_t yk__ir_pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k);
+/* The variable node whose storage value `v` shows, through reads, views and in-place writers; 0 if none. */
+uint32_t yk__ir_variable_behind(const yk_ir *ir, uint32_t v);
 /* 1 if `to` can be reached from `from` along data and control edges (from != to). */
 int  yk__ir_reaches(const yk_ir *ir, uint32_t from, uint32_t to, int *failed);
 /* Live nodes in topological order of data and control edges, program order among the free ones. Heap array (yk__free);

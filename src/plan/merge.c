@@ -66,10 +66,7 @@ static void mark_dependents(const yk_ir *ir, uint32_t from, const uint32_t *topo
   after[from] = 1;
   for (uint32_t t = 0; t < n; t++) {
     const yk_ir_node *x = &ir->node[topo[t]];
-    for (uint32_t i = 0; i < x->nin + x->nctrl && !after[topo[t]]; i++) {
-      if (i < x->nin && !yk__ir_reads(x, (uint16_t)i)) continue;
-      after[topo[t]] = after[i < x->nin ? ir->value[x->in[i]].node : x->ctrl[i - x->nin]];
-    }
+    for (uint32_t i = 0; i < x->nin + x->nctrl && !after[topo[t]]; i++) after[topo[t]] = after[yk__ir_pred(ir, x, i)];   /* after[0] = 0 */
   }
 }
 

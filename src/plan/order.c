@@ -9,17 +9,6 @@
 #include "base/error.h"
 #include "plan/ir.h"
 
-/* The variable node whose storage input value `v` shows, 0 if none. */
-static uint32_t shows(const yk_ir *ir, uint32_t v) {
-  for (;;) {
-    const yk_ir_node *n = &ir->node[ir->value[v].node];
-    if (n->kind == YK_IR_VARIABLE) return ir->value[v].node;
-    if (n->kind != YK_IR_OP || n->nin == 0) return 0;
-    if (!(n->op->traits & YK_VIEW) && !(yk__ir_writes(n, 0) && v == n->out)) return 0;
-    v = n->in[0];
-  }
-}
-
 static int is_view(const yk_ir_node *n) {
   return n->kind == YK_IR_OP && (n->op->traits & YK_VIEW) != 0;
 }
@@ -31,7 +20,7 @@ static yk_code order_users(yk_ir *ir, uint32_t writer, uint32_t variable) {
     int uses = 0, writes = 0, failed = 0;
     if (id == writer || n->kind == YK_IR_DEAD || is_view(n)) continue;
     for (uint16_t i = 0; i < n->nin; i++) {
-      if (!yk__ir_reads(n, i) || shows(ir, n->in[i]) != variable) continue;
+      if (!yk__ir_reads(n, i) || yk__ir_variable_behind(ir, n->in[i]) != variable) continue;
       uses = 1;
       writes |= yk__ir_writes(n, i);
     }
@@ -45,6 +34,6 @@ static yk_code order_users(yk_ir *ir, uint32_t writer, uint32_t variable) {
 yk_code yk__pass_order(yk_ir *ir) {
   for (uint32_t id = 1; id < ir->nnode; id++)
     for (uint16_t i = 0; ir->node[id].kind == YK_IR_OP && i < ir->node[id].nin; i++)
-      if (yk__ir_writes(&ir->node[id], i)) YK_TRY(order_users(ir, id, shows(ir, ir->node[id].in[i])));
+      if (yk__ir_writes(&ir->node[id], i)) YK_TRY(order_users(ir, id, yk__ir_variable_behind(ir, ir->node[id].in[i])));
   return yk__ir_schedule(ir);
 }

@@ -21,24 +21,13 @@ static int is_source(const yk_ir_node *n) {
   return n->kind == YK_IR_FEED || n->kind == YK_IR_CONSTANT || n->kind == YK_IR_COUNTER;
 }
 
-/* The variable node whose storage a value shows, through reads and views; 0 if none. */
-static uint32_t variable_behind(const yk_ir *ir, uint32_t v) {
-  for (;;) {
-    const yk_ir_node *n = &ir->node[ir->value[v].node];
-    if (n->kind == YK_IR_VARIABLE) return ir->value[v].node;
-    if (n->kind != YK_IR_OP || n->nin == 0) return 0;
-    if (!(n->op->traits & YK_VIEW) && !(yk__ir_writes(n, 0) && v == n->out)) return 0;
-    v = n->in[0];
-  }
-}
-
 /* The last writer of `variable` that `user` comes after; 0 if none. */
 static uint32_t writer_before(yk_partition *p, uint32_t variable, uint32_t user, int *failed) {
   uint32_t found = 0;
   for (uint32_t w = 0; w < p->nwriter; w++) {
     const yk_ir_node *n = &p->ir->node[p->writer[w]];
     for (uint16_t i = 0; i < n->nin; i++) {
-      if (!yk__ir_writes(n, i) || variable_behind(p->ir, n->in[i]) != variable) continue;
+      if (!yk__ir_writes(n, i) || yk__ir_variable_behind(p->ir, n->in[i]) != variable) continue;
       if (yk__ir_reaches(p->ir, p->writer[w], user, failed)) found = p->writer[w];
     }
   }
@@ -79,7 +68,7 @@ static yk_code bring(yk_partition *p, uint32_t v, uint16_t dev, uint32_t user, u
     *out = v;
     return YK_OK;
   }
-  if (!is_source(&ir->node[at]) && (variable = variable_behind(ir, v)) != 0) writer = writer_before(p, variable, user, &failed);
+  if (!is_source(&ir->node[at]) && (variable = yk__ir_variable_behind(ir, v)) != 0) writer = writer_before(p, variable, user, &failed);
   if (failed) return YK_ENOMEM;
   for (uint32_t i = 0; i < p->nmoved; i++)
     if (p->moved[i].value == v && p->moved[i].dev == dev && p->moved[i].writer == writer) {

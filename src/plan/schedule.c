@@ -29,11 +29,6 @@ static double cost(const yk_ir *ir, const yk_ir_node *n) {
   return bytes;
 }
 
-static uint32_t pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
-  if (k >= n->nin) return n->ctrl[k - n->nin];
-  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
-}
-
 static double start_of(const yk_schedule *s, uint32_t id) {
   uint16_t dev = s->ir->node[id].dev;
   double ready = s->ready[id];
@@ -56,7 +51,7 @@ static void release(yk_schedule *s, uint32_t id, double end) {
   for (uint32_t t = s->rank[id] + 1; t < s->ir->norder; t++) {
     const yk_ir_node *n = &s->ir->node[s->topo[t]];
     for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-      if (pred(s->ir, n, k) != id) continue;
+      if (yk__ir_pred(s->ir, n, k) != id) continue;
       if (s->ready[s->topo[t]] < end) s->ready[s->topo[t]] = end;
       if (--s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
     }
@@ -68,7 +63,7 @@ static void simulate(yk_schedule *s) {
   for (uint32_t t = 0; t < ir->norder; t++) {
     const yk_ir_node *n = &ir->node[s->topo[t]];
     s->rank[s->topo[t]] = t;
-    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) s->waiting[s->topo[t]] += pred(ir, n, k) != 0;
+    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) s->waiting[s->topo[t]] += yk__ir_pred(ir, n, k) != 0;
     if (s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
   }
   for (uint32_t t = 0; t < ir->norder; t++) {

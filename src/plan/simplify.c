@@ -158,9 +158,8 @@ static yk_code drop_dead(yk_ir *ir) {
       const yk_ir_node *n = &ir->node[id];
       if (!live[id] || n->kind == YK_IR_DEAD) continue;
       for (uint32_t i = 0; i < n->nin + n->nctrl; i++) {
-        uint32_t p = i < n->nin ? ir->value[n->in[i]].node : n->ctrl[i - n->nin];
-        if (i < n->nin && !yk__ir_reads(n, (uint16_t)i)) continue;
-        if (!live[p]) changed = live[p] = 1;
+        uint32_t p = yk__ir_pred(ir, n, i);
+        if (p != 0 && !live[p]) changed = live[p] = 1;
       }
     }
   }

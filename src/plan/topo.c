@@ -43,12 +43,6 @@ static uint32_t heap_pop(yk_topo *t) {
   return top;
 }
 
-/* The k-th predecessor of a node, 0 if that input's bytes are not needed. */
-static uint32_t predecessor(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
-  if (k >= n->nin) return n->ctrl[k - n->nin];
-  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
-}
-
 static uint32_t count_edges(const yk_ir *ir) {
   uint32_t edges = 1;
   for (uint32_t id = 1; id < ir->nnode; id++)
@@ -62,7 +56,7 @@ static void link_edges(yk_topo *t) {
     const yk_ir_node *n = &t->ir->node[id];
     if (n->kind == YK_IR_DEAD) continue;
     for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-      uint32_t p = predecessor(t->ir, n, k);
+      uint32_t p = yk__ir_pred(t->ir, n, k);
       if (p == 0) continue;
       t->to[e] = id;
       t->next[e] = t->first[p];

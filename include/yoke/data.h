@@ -22,11 +22,13 @@ typedef enum yk_split { YK_TRAIN, YK_TEST } yk_split;
 /*
  * CIFAR-10 in its original binary form (records of 1 label byte and 3072 pixels: R, G, B planes of 32x32). `path` is the folder with
  * data_batch_1.bin ... data_batch_5.bin (those that are there; at least one) and test_batch.bin.
- * Errors, each naming the file: ENOTFOUND, EIO, ECORRUPT (size not a multiple of 3073, empty, label above 9 with record and offset).
+ * Errors, each naming the file: ENOTFOUND, EIO (also: not a regular file), ECORRUPT (size not a multiple of 3073, empty, label above 9 with
+ * record and offset).
  */
 yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) YK_CHECKED;
 /* shapes10: pictures [32,32,3] of ten kinds of figures, drawn from a seed: position, size, angle, colours, texture and noise vary, so
- * that colour alone tells nothing. Train and test never share a draw. n = 0: 20000 train, 4000 test. */
+ * that colour alone tells nothing. The same bytes on every machine. Train and test never share a draw; picture i does not depend on n,
+ * its label is i % 10. n = 0: 20000 train, 4000 test. */
 yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) YK_CHECKED;
 /* Pictures and labels from memory: images u8 [n, height, width, channels], labels u8 [n]; copied. */
 yk_code yk_dataset_images(int64_t n, int64_t height, int64_t width, int64_t channels, const uint8_t *images, const uint8_t *labels,
@@ -53,7 +55,7 @@ typedef enum yk_augment {
 } yk_augment;
 
 /* Standardise: (x - mean) / max(deviation, 1/sqrt(count)) over the whole picture. `draw` numbers the random choices: same (seed, draw), same result.
- * in: u8 [h, w, c]; out: f32 [size, size, c]. EINVAL if size > h or w. */
+ * in: u8 [h, w, c]; out: f32 [size, size, c]. EINVAL if size > h or w, or above 4096, or c > 64. */
 yk_code yk_augment_image(yk_augment kind, const uint8_t *in, int64_t h, int64_t w, int64_t c, int64_t size, uint64_t seed, uint64_t draw,
                          float *out) YK_CHECKED;
 
@@ -72,7 +74,7 @@ typedef struct yk_queue_options {
 
 /* The data set must outlive the queue. Components of a batch: f32 [rows, size, size, channels], i32 [rows]. */
 yk_code yk_queue_open(const yk_dataset *d, const yk_queue_options *options, yk_queue **out) YK_CHECKED;
-void    yk_queue_close(yk_queue *q);      /* wakes whoever waits: ECANCELLED */
+void    yk_queue_close(yk_queue *q);      /* wakes whoever waits (ECANCELLED), lets them leave, then frees; NULL is fine */
 const yk_source *yk_queue_source(const yk_queue *q);   /* for dequeue ops; borrowed, valid until close */
 /* Examples taken so far. */
 int64_t yk_queue_taken(const yk_queue *q);

@@ -1,9 +1,9 @@
 /*
  * augment.c - from a picture's bytes to a network's input.
  *
- * The formulae are those of TensorFlow's CIFAR-10 tutorial. Every one of them is affine in a channel's bytes, so a picture is read
- * twice, once to sum up the window that was cut out and once to map it. Random choices are functions of (seed, draw number): an
- * example looks the same whichever thread prepares it.
+ * The formulae are those of TensorFlow's CIFAR-10 tutorial. Every one of them is affine in a channel's bytes, so a picture is
+ * read twice, once to sum up the window that was cut out and once to map it. Random choices are functions of (seed, draw
+ * number): an example looks the same whichever thread prepares it.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -60,8 +60,8 @@ static void map_channel(const yk_frame *f, const uint8_t *in, const yk_window *v
 }
 
 /*
- * The window with its contrast changed, (x - mean of the channel) * contrast + mean of the channel, then standardised over all channels:
- * (x - mean) / max(deviation, 1/sqrt(count)). Contrast leaves a channel's mean alone and scales its deviation.
+ * The window with its contrast changed, (x - mean of the channel) * contrast + mean of the channel, then standardised over all
+ * channels, (x - mean) / max(deviation, 1/sqrt(count)). Contrast leaves a channel's mean alone and scales its deviation.
  */
 static void standardise(const yk_frame *f, const uint8_t *in, const yk_window *v, double contrast, yk_affine map[MAX_CHANNELS]) {
   yk_moments m[MAX_CHANNELS];

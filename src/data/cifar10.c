@@ -1,8 +1,8 @@
 /*
  * cifar10.c - reads CIFAR-10 in its original binary form.
  *
- * A record is a label byte and three planes of 32x32; pictures are kept as [H, W, C]. Every file's kind and size is checked before
- * memory is taken for it, and every label before anything is handed over.
+ * A record is a label byte and three planes of 32x32; pictures are kept as [H, W, C]. Every file's kind and size is checked
+ * before memory is taken for it, and every label before anything is handed over.
  */
 #include <errno.h>
 #include <fcntl.h>

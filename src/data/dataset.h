@@ -1,8 +1,8 @@
 /*
  * dataset.h - the inside of a data set: pictures and labels in one block each.
  *
- * Public half: <yoke/data.h>. Readers fill one in and hand it over; a queue asks once whether an augmentation can be done, and then
- * does it without further checks.
+ * Public half: <yoke/data.h>. Readers fill one in and hand it over; a queue asks once whether an augmentation can be done, and
+ * then does it without further checks.
  */
 #ifndef YK_DATA_DATASET_H
 #define YK_DATA_DATASET_H

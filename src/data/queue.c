@@ -1,9 +1,9 @@
 /*
  * queue.c - background threads prepare examples; devices take them in order.
  *
- * Example k of the stream is fixed by the seed: epoch k/n, place k%n of that epoch's permutation. Threads claim short runs of k and
- * prepare them into a ring; a taker copies the next rows out as soon as they are ready, so the stream does not depend on the number
- * or speed of the threads. One taker at a time copies, which keeps the rows of a batch consecutive.
+ * Example k of the stream is fixed by the seed: epoch k/n, place k%n of that epoch's permutation. Threads claim short runs of
+ * k and prepare them into a ring; a taker copies the next rows out as soon as they are ready, so the stream does not depend on
+ * the number or speed of the threads. One taker at a time copies, which keeps the rows of a batch consecutive.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -93,7 +93,8 @@ static void *work(void *arg) {
   return NULL;
 }
 
-/* Give back the slots of `done` examples just copied, and wait for the next ones: how many are ready in a row, at most `rows`; 0 = closed. */
+/* Give back the slots of `done` examples just copied, and wait for the next ones: how many are ready in a row, at most `rows`.
+ * 0 = closed. */
 static int64_t await(yk_queue *q, int64_t done, int64_t rows) {
   int64_t n = 0;
   yk__mutex_lock(&q->lock);

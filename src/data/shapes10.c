@@ -1,9 +1,9 @@
 /*
  * shapes10.c - ten kinds of figures, drawn from a seed: a picture set that needs no files.
  *
- * A figure is lighter than its background or darker by a coin, in random colours, so neither colour nor brightness tells the class,
- * nor does any sum over pixels; only the outline does, whatever its place, size and angle. Every draw is a function of (seed, split,
- * number of the picture), and all arithmetic is in integers: the same pictures on every machine.
+ * A figure is lighter than its background or darker by a coin, in random colours, so neither colour nor brightness tells the
+ * class, nor does any sum over pixels; only the outline does, whatever its place, size and angle. Every draw is a function of
+ * (seed, split, number of the picture), and all arithmetic is in integers: the same pictures on every machine.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,19 +21,24 @@ enum {
   ONE = 1024,                                /* of a figure's own coordinates: its radius */
   LATTICE = 5,                               /* points along a side of the coarse lattice of blotches */
   /* How hard it is. Levels of a byte, unless said otherwise. */
-  LEAST_CONTRAST = 50, MOST_CONTRAST = 120, TINT = 30,   /* between figure and background; and by how much channels deviate from it */
+  LEAST_CONTRAST = 50, MOST_CONTRAST = 120,  /* between figure and background */
+  TINT = 30,                                 /* by how much channels deviate from that */
   SLOPE = 40, BLOTCH = 24, LEAST_NOISE = 4, MOST_NOISE = 24, STROKES = 4,
   LEAST_RADIUS = 7 * UNIT, MOST_RADIUS = 10 * UNIT, OFF_CENTRE = 2 * UNIT,
   TURN = 274                                 /* ONE * tan(15 degrees): figures turn by up to 30 either way */
 };
 
-static const char *const class_names[CLASSES] = { "disc", "ring", "square", "triangle", "cross", "star", "crescent", "arrow", "hourglass",
-                                                  "bars" };
+static const char *const class_names[CLASSES] = {
+  "disc", "ring", "square", "triangle", "cross", "star", "crescent", "arrow", "hourglass", "bars"
+};
 
 typedef struct yk_draws { uint64_t seed, step, block; uint32_t word[4]; int left; } yk_draws;
-typedef struct yk_paint { int32_t colour[3], slope[3], dx, dy; } yk_paint;        /* colour in the middle; change over 32 pixels along (dx, dy) */
-typedef struct yk_pose { int32_t x, y, ux, uy, vx, vy, reach; } yk_pose;          /* u = (ux*x + uy*y)/ONE, v likewise; UNITs within reach */
-typedef struct yk_stroke { int32_t x, y, dx, dy, width, colour[3]; } yk_stroke;   /* from (x, y) along (dx, dy), with round ends */
+/* The colour in the middle, and its change over 32 pixels along (dx, dy). */
+typedef struct yk_paint { int32_t colour[3], slope[3], dx, dy; } yk_paint;
+/* Where a figure is: u = (ux*x + uy*y)/ONE and v likewise, x and y from the middle (x, y), which it is within `reach` of. */
+typedef struct yk_pose { int32_t x, y, ux, uy, vx, vy, reach; } yk_pose;
+/* From (x, y) along (dx, dy), with round ends. */
+typedef struct yk_stroke { int32_t x, y, dx, dy, width, colour[3]; } yk_stroke;
 
 /* Uniform from lo to hi, both included. */
 static int32_t draw(yk_draws *d, int32_t lo, int32_t hi) {
@@ -152,7 +157,8 @@ static int in_pose(int kind, const yk_pose *p, int32_t x, int32_t y) {
 static int32_t figure_cover(int kind, const yk_pose *p, int32_t px, int32_t py) {
   int32_t x0 = px * UNIT + STEP / 2 - p->x, y0 = py * UNIT + STEP / 2 - p->y, far = UNIT - STEP, n;
   if (abs(x0) > p->reach || abs(y0) > p->reach) return 0;
-  n = in_pose(kind, p, x0, y0) + in_pose(kind, p, x0 + far, y0) + in_pose(kind, p, x0, y0 + far) + in_pose(kind, p, x0 + far, y0 + far);
+  n = in_pose(kind, p, x0, y0) + in_pose(kind, p, x0 + far, y0);
+  n += in_pose(kind, p, x0, y0 + far) + in_pose(kind, p, x0 + far, y0 + far);
   if (n % 4 == 0) return n * GRID;
   n = 0;
   for (int32_t y = y0; y <= y0 + far; y += STEP)

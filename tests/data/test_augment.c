@@ -1,6 +1,6 @@
 /*
- * How a picture becomes network input. A plain chain of the tutorial's steps, checked against what TensorFlow computed, is the yardstick;
- * the library's random choices are read off its results: which window, mirrored or not, and how much contrast.
+ * How a picture becomes network input. A plain chain of the tutorial's steps, checked against what TensorFlow computed, is the
+ * yardstick; the library's random choices are read off its results: which window, mirrored or not, and how much contrast.
  */
 #include "support/check.h"
 #include <yoke/data.h>

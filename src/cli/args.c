@@ -101,6 +101,10 @@ static int set(const yk_opt *o, const char *value, yk_cli *out) {
     return 0;
   }
   if (value[0] == '\0') return yk__die(YK__EXIT_USAGE, "%s needs a value: %s %s", o->name, o->name, o->value);
+  if (strlen(value) > YK__MAX_VALUE)
+    return yk__die(YK__EXIT_USAGE, "%s '%s': a value of %zu characters; at most %d are taken", o->name, yk__shown(value),
+                   strlen(value),
+                   YK__MAX_VALUE);
   if (o->kind != YK__OPT_TEXT) return set_number(o, value, out);
   memcpy(field, &value, sizeof value);
   return 0;

@@ -17,6 +17,8 @@ enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 
 
 /* ---- options: args.c, options.c ------------------------------------------------------------------------------------ */
 
+enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path, a list */
+
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
   const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */

@@ -11,7 +11,6 @@ static int explain(const yk_cli *c, yk_job *j) {
   char *text = NULL;
   int status = yk__job_model(c, j);
   if (status == 0) status = yk__job_blank(j);
-  if (status == 0 && c->steps != 0) j->steps = c->steps;
   if (status == 0) status = yk__job_build(c, j);
   if (status != 0) return status;
   yk_value fetch[2] = { j->towers.loss, j->towers.accuracy };

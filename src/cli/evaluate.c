@@ -2,8 +2,8 @@
  * evaluate.c - a network measured on the test pictures, each exactly once.
  *
  * It has a graph and a session of its own, without gradients or updates, so the
- * training graph stays what it is; the weights are copied over. The last batch may
- * be smaller, and has tensors of its own.
+ * training graph stays what it is; the weights are copied over, so no initializer
+ * runs. The last batch may be smaller, and has tensors of its own.
  */
 #include <string.h>
 #include "base/error.h"
@@ -29,15 +29,13 @@ static yk_code buffers(const yk_eval *e, int64_t rows, yk_tensor **images, yk_te
 }
 
 static yk_code open_all(const yk_job *j, yk_eval *e) {
-  yk_value feed[2], fetch[2], init;
+  yk_value feed[2], fetch[2];
   yk_session_options options = j->devices.session;
   options.log_device_placement = false;
   YK_TRY(yk_graph_new(&e->graph));
   build(e, j->devices.at[0], yk_dataset_classes(e->data), feed, fetch);
-  init = yk_global_variables_initializer(e->graph);
   YK_TRY(yk_graph_status(e->graph));
   YK_TRY(yk_session_open(e->graph, &options, &e->session));
-  YK_TRY(yk_session_run(e->session, 0, NULL, 0, NULL, 1, &init, NULL));
   YK_TRY(yk_step_prepare(e->session, 2, feed, 2, fetch, 0, NULL, &e->step));
   YK_TRY(buffers(e, e->batch, &e->images, &e->labels));
   return buffers(e, yk_dataset_size(e->data) % e->batch, &e->last_images, &e->last_labels);

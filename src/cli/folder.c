@@ -42,9 +42,8 @@ static void default_name(const yk_cli *c, char folder[YK__PATH]) {
 }
 
 int yk__folder_make(const yk_cli *c, char folder[YK__PATH]) {
-  if (c->out != NULL && snprintf(folder, YK__PATH, "%s", c->out) >= YK__PATH - 64)
-    return yk__die(YK__EXIT_USAGE, "--out '%s': the path is longer than %d bytes", yk__shown(c->out), YK__PATH - 64);
-  if (c->out == NULL) default_name(c, folder);
+  if (c->out != NULL) snprintf(folder, YK__PATH, "%s", c->out);
+  else default_name(c, folder);
   if (!make_all(folder)) return yk__die(YK__EXIT_RUN, "--out: the folder '%s' cannot be made: %s", folder, strerror(errno));
   return 0;
 }

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "cli/cli.h"
 
-enum { DEFAULT_EPOCHS = 10 };
+enum { DEFAULT_EPOCHS = 10, BLANK_STEPS = 1000 };
 
 int yk__job_model(const yk_cli *c, yk_job *j) {
   const char *names[16];
@@ -77,7 +77,7 @@ int yk__job_blank(yk_job *j) {
   static const uint8_t pictures[N * BYTES], labels[N];
   yk_code rc = yk_dataset_images(N, 32, 32, 3, pictures, labels, 10, &j->train);
   if (rc != YK_OK) return yk__die_code(rc);
-  measure(&yk__cli_defaults, j, j->train);
+  measure(&(yk_cli){ .steps = BLANK_STEPS }, j, j->train);
   return 0;
 }
 

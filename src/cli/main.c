@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 #include "base/param.h"
 #include "cli/cli.h"
 
@@ -27,6 +28,20 @@ static int unknown_verb(const char *text) {
                  yk__did_you_mean(text, YK__NVERBS, names));
 }
 
+static void unheard(int level, const char *line, void *arg) {
+  (void)level;
+  (void)line;
+  (void)arg;
+}
+
+/* The library only warns of a value that it ignores; here it is an error, told once. */
+static int check_settings(void) {
+  yk__log_sink(unheard, NULL);
+  yk_code rc = yk__param_check_env();
+  yk__log_sink(NULL, NULL);
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_USAGE, "%s", yk_error_message());
+}
+
 static int run_verb(yk_verb_id id, int argc, char **argv) {
   yk_cli c;
   yk__die_verb(yk__verbs[id].name);
@@ -36,7 +51,8 @@ static int run_verb(yk_verb_id id, int argc, char **argv) {
     yk__help_verb(id);
     return YK__EXIT_OK;
   }
-  if (yk__param_check_env() != YK_OK) return yk__die(YK__EXIT_USAGE, "%s", yk_error_message());
+  status = check_settings();
+  if (status != 0) return status;
   return yk__verbs[id].run(&c);
 }
 

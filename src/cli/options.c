@@ -22,7 +22,7 @@ const yk_opt yk__options[] = {
     "emulate N GPUs on host cores, each with LIMIT bytes of memory, as 2:512MiB" },
   { "--batch", "N", YK__OPT_INT, FIELD(batch), 1, 1e6, NETWORK, "pictures a step, all devices together (default: the network's)"
     },
-  { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, STEP, "training steps" },
+  { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, BIT(TRAIN), "training steps" },
   { "--epochs", "N", YK__OPT_REAL, FIELD(epochs), 1e-9, 1e9, BIT(TRAIN),
     "passes over the training pictures, fractions too (default: 10)" },
   { "--lr", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "learning rate that the schedule starts from (default: the network's)" },

@@ -1,0 +1,36 @@
+# Completion of the command `yoke` for bash: commands, networks, and the options of each command.
+# Installed as share/bash-completion/completions/yoke; or `source` this file.
+
+_yoke() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} options
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "train evaluate explain ops devices params --help --version" -- "$word"))
+    return
+  fi
+  case $before in
+    --data) COMPREPLY=($(compgen -W "shapes10" -- "$word") $(compgen -d -- "$word")); return ;;
+    --out) COMPREPLY=($(compgen -d -- "$word")); return ;;
+    --trace) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
+    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus) return ;;
+  esac
+  case $verb in
+    train) options="--data --devices --virtual-gpus --batch --steps --epochs --lr --seed --out --trace --interval --soft-placement
+      --log-device-placement --quiet --json --help" ;;
+    evaluate) options="--data --devices --virtual-gpus --batch --out --soft-placement --json --help" ;;
+    explain) options="--devices --virtual-gpus --batch --lr --soft-placement --log-device-placement --help" ;;
+    ops) options="--no-gradient --json --help" ;;
+    devices) options="--virtual-gpus --json --help" ;;
+    params) options="--json --help" ;;
+    *) return ;;
+  esac
+  case $word in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *)
+      case $verb in
+        train | evaluate | explain) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
+      esac ;;
+  esac
+}
+complete -o filenames -F _yoke yoke

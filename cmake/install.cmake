@@ -6,6 +6,8 @@ install(TARGETS yoke_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET yoke_cli)
   install(TARGETS yoke_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+install(FILES ${CMAKE_SOURCE_DIR}/docs/yoke.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/scripts/completion/yoke.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME yoke)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/yoke DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/yoke)

@@ -426,6 +426,28 @@ static void test_lrn(void **state) {
   bench_close(&b);
 }
 
+/* The same kernels on bf16: values rounded to 8 bits on the way in and out. */
+static void test_block_bf16(void **state) {
+  (void)state;
+  bench b = bench_open(1);
+  static const yk_norm_attrs relu = { .act = YK_ACT_RELU };
+  static const yk_lrn_attrs lrn = { .radius = 2, .alpha = 0.5, .beta = 0.75 };
+  static const yk_pool_attrs pool = { .window = { 3, 3 }, .stride = { 2, 2 } };
+  yk_desc x = desc4(YK_BF16, 3, 5, 7, 19), c = desc1(YK_F32, 19);
+  double *y = tied_values(&x);
+  const trial trials[] = {
+    { .op = "batch_norm_train", .attrs = &relu, .nin = 3, .nout = 3, .in = { x, c, c }, .tolerance = 0.02 },
+    { .op = "batch_norm_grad", .attrs = &relu, .nin = 6, .nout = 3, .lo = 0.1, .hi = 1, .in = { x, x, c, c, c, x },
+      .value = { [5] = y }, .tolerance = 0.05 },
+    { .op = "lrn", .attrs = &lrn, .nin = 1, .nout = 1, .in = { x }, .tolerance = 0.02 },
+    { .op = "lrn_grad", .attrs = &lrn, .nin = 2, .nout = 1, .in = { x, x }, .tolerance = 0.02 },
+    { .op = "max_pool", .attrs = &pool, .nin = 1, .nout = 2, .in = { x }, .tolerance = 1e-6 },
+  };
+  for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) all_layouts(&b, &trials[i], i == 1 ? 1 + 2 + 32 : i == 3 ? 3 : 1);
+  yk__free(y);
+  bench_close(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_layout_numbers),    cmocka_unit_test(test_reorder),
@@ -437,6 +459,7 @@ int main(void) {
     cmocka_unit_test(test_matmul_bias_act),   cmocka_unit_test(test_matmul_grad_bias),
     cmocka_unit_test(test_dense_layout),      cmocka_unit_test(test_batch_norm),
     cmocka_unit_test(test_batch_norm_grad),   cmocka_unit_test(test_lrn),
+    cmocka_unit_test(test_block_bf16),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

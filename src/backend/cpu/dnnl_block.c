@@ -17,8 +17,7 @@ const yk_block_table *yk__block_table(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq"))
     return &yk__block_table_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    return &yk__block_table_avx2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &yk__block_table_avx2;
 #else
   extern const yk_block_table yk__block_table_baseline;
 #endif

@@ -6,8 +6,11 @@
  */
 #include "store/safetensors.h"
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
@@ -99,16 +102,16 @@ struct yk_safetensors {
 
 static yk_code read_whole(const char *path, yk_safetensors *s) {
   FILE *f = fopen(path, "rb");
-  long bytes = -1;
+  struct stat info = { 0 };
   yk_code rc = YK_OK;
   if (f == NULL && errno == ENOENT) return YK_FAIL(ENOTFOUND, "there is no file '%s'", path);
   if (f == NULL) return YK_FAIL(EIO, "'%s' cannot be opened: %s", path, strerror(errno));
-  if (fseek(f, 0, SEEK_END) != 0 || (bytes = ftell(f)) < 0 || fseek(f, 0, SEEK_SET) != 0)
-    rc = YK_FAIL(EIO, "the size of '%s' cannot be told: %s", path, strerror(errno));
-  else if ((s->file = yk__alloc((size_t)bytes + 1)) == NULL) rc = YK_ENOMEM;
-  else if (fread(s->file, 1, (size_t)bytes, f) != (size_t)bytes)
+  bool regular = fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode);
+  s->bytes = regular ? (size_t)info.st_size : 0;
+  if (!regular) rc = YK_FAIL(EIO, "'%s' is no regular file", path);
+  else if ((s->file = yk__alloc(s->bytes + 1)) == NULL) rc = YK_ENOMEM;
+  else if (fread(s->file, 1, s->bytes, f) != s->bytes)
     rc = YK_FAIL(EIO, "'%s' cannot be read: %s", path, ferror(f) ? strerror(errno) : "it became shorter");
-  s->bytes = bytes > 0 ? (size_t)bytes : 0;
   fclose(f);
   return rc;
 }
@@ -136,26 +139,46 @@ static yk_code dense_bytes(const yk_st_entry *e, uint64_t *out) {
   return *out = bytes, YK_OK;
 }
 
-/* Each tensor inside the data, of the size its shape says; together they fill it. Files list them in order. */
+static int by_begin(const void *a, const void *b) {
+  const yk_st_entry *x = *(const yk_st_entry *const *)a, *y = *(const yk_st_entry *const *)b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* In the order of their bytes, each tensor begins where the one before ends, and the last one ends with the file. */
+static yk_code check_cover(const yk_safetensors *s, const yk_st_entry **order) {
+  uint64_t at = 0, have = s->bytes - s->data;
+  for (uint32_t i = 0; i < s->header.n; i++) order[i] = &s->header.entry[i];
+  if (s->header.n > 0) qsort(order, s->header.n, sizeof *order, by_begin);
+  for (uint32_t i = 0; i < s->header.n; i++) {
+    if (order[i]->begin != at)
+      return YK_FAIL(ECORRUPT, "tensor '%.80s' %s: it begins at byte %llu, the one before ends at %llu", order[i]->name,
+                     order[i]->begin < at ? "overlaps another" : "leaves a hole", (unsigned long long)order[i]->begin,
+                     (unsigned long long)at);
+    at = order[i]->end;
+  }
+  if (at == have) return YK_OK;
+  return YK_FAIL(ECORRUPT, "the tensors take %llu bytes, the file has %llu for them", (unsigned long long)at, (unsigned long long)have);
+}
+
+/* Each tensor inside the data, of the size its shape says. */
 static yk_code check_extents(const yk_safetensors *s) {
-  uint64_t at = 0, have = s->bytes - s->data, bytes = 0;
+  uint64_t have = s->bytes - s->data, bytes = 0;
   for (uint32_t i = 0; i < s->header.n; i++) {
     const yk_st_entry *e = &s->header.entry[i];
     YK_TRY(dense_bytes(e, &bytes));
     if (e->end < e->begin || e->end - e->begin != bytes)
       return YK_FAIL(ECORRUPT, "tensor '%.80s' has offsets %llu to %llu; its shape needs %llu bytes", e->name,
-                     (unsigned long long)e->begin,
-                     (unsigned long long)e->end, (unsigned long long)bytes);
+                     (unsigned long long)e->begin, (unsigned long long)e->end, (unsigned long long)bytes);
     if (e->end > have)
-      return YK_FAIL(ECORRUPT, "tensor '%.80s' ends at byte %llu of %llu; the file is cut off", e->name,
-                     (unsigned long long)e->end,
+      return YK_FAIL(ECORRUPT, "tensor '%.80s' ends at byte %llu of %llu; the file is cut off", e->name, (unsigned long long)e->end,
                      (unsigned long long)have);
-    at += bytes;
   }
-  if (at != have)
-    return YK_FAIL(ECORRUPT, "the tensors take %llu bytes, the file has %llu for them", (unsigned long long)at,
-                   (unsigned long long)have);
-  return YK_OK;
+  const yk_st_entry **order = yk__calloc((size_t)s->header.n + 1, sizeof *order);
+  if (order == NULL) return YK_ENOMEM;
+  yk_code rc = check_cover(s, order);
+  yk__free(order);
+  return rc;
 }
 
 yk_code yk__safetensors_open(const char *path, yk_safetensors **out) {

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "base/error.h"
 #include "base/param.h"
 #include "base/thread.h"
 #include "cli/cli.h"

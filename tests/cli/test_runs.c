@@ -9,6 +9,7 @@
 
 static int setup(void **state) {
   int rc = yoke_setup(state);
+  setenv("YOKE_CORES", "1", 1);                      /* teams of threads on a busy machine mostly wait for each other */
   if (rc == 0) write_cifar("set", 37, 17);
   return rc;
 }
@@ -71,7 +72,7 @@ static void test_evaluate(void **state) {
 
 static void test_learns(void **state) {
   (void)state;
-  char *out = SUCCEEDS("train", "mlp", "--data", "set", "--batch", "37", "--steps", "25", "--json", "--out", "l");
+  char *out = SUCCEEDS("train", "mlp", "--data", "set", "--batch", "37", "--steps", "12", "--json", "--out", "l");
   const char *last = last_line(out);
   assert_true(json_number(last, "test_accuracy") > 0.8);
   free(out);

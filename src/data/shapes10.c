@@ -21,10 +21,10 @@ enum {
   ONE = 1024,                                /* of a figure's own coordinates: its radius */
   LATTICE = 5,                               /* points along a side of the coarse lattice of blotches */
   /* How hard it is. Levels of a byte, unless said otherwise. */
-  LEAST_CONTRAST = 50, MOST_CONTRAST = 120,  /* between figure and background */
+  LEAST_CONTRAST = 30, MOST_CONTRAST = 110,  /* between figure and background */
   TINT = 30,                                 /* by how much channels deviate from that */
-  SLOPE = 40, BLOTCH = 24, LEAST_NOISE = 4, MOST_NOISE = 24, STROKES = 4,
-  LEAST_RADIUS = 7 * UNIT, MOST_RADIUS = 10 * UNIT, OFF_CENTRE = 2 * UNIT,
+  SLOPE = 40, BLOTCH = 32, LEAST_NOISE = 4, MOST_NOISE = 36, STROKES = 6,
+  LEAST_RADIUS = 6 * UNIT, MOST_RADIUS = 10 * UNIT, OFF_CENTRE = 2 * UNIT,
   TURN = 274                                 /* ONE * tan(15 degrees): figures turn by up to 30 either way */
 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "cli/metrics.h"
 
-enum { BAR = 24 };
+enum { BAR = 24, NARROW_BAR = 12, WIDE = 100 };          /* cells of the bar; columns from which on it is long */
 
 static int columns(FILE *out) {
   struct winsize w;
@@ -25,12 +25,13 @@ static void time_text(double seconds, char *buffer, size_t n) {
 
 void yk__bar_draw(FILE *out, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left) {
   char bar[BAR + 1], time[32], line[256];
-  int full = steps > 0 ? (int)((double)step / (double)steps * BAR) : 0, width = columns(out) - 1;
-  memset(bar, '.', BAR);
-  memset(bar, '#', (size_t)(full > BAR ? BAR : full));
-  bar[BAR] = '\0';
+  int width = columns(out) - 1, cells = width >= WIDE ? BAR : NARROW_BAR;
+  int full = steps > 0 ? (int)((double)step / (double)steps * cells) : 0;
+  memset(bar, '.', (size_t)cells);
+  memset(bar, '#', (size_t)(full > cells ? cells : full));
+  bar[cells] = '\0';
   time_text(left, time, sizeof time);
-  snprintf(line, sizeof line, "[%s] %lld/%lld  loss %.4f  accuracy %.3f  %.0f examples/s  %s left", bar, (long long)step,
+  snprintf(line, sizeof line, "[%s] %lld/%lld  loss %.4f  accuracy %.3f  %.0f ex/s  %s left", bar, (long long)step,
            (long long)steps, loss,
            accuracy, rate, time);
   fprintf(out, "\r%.*s\033[K", width, line);

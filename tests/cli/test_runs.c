@@ -5,6 +5,7 @@
 #include "run_yoke.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static int setup(void **state) {
@@ -104,12 +105,25 @@ static void test_devices_agree(void **state) {
   free(two);
 }
 
-static void test_quiet_and_default_folder(void **state) {
+/* A bare name is looked for in the folder of the setting first. */
+static void test_data_dir(void **state) {
   (void)state;
-  char *out = SUCCEEDS("train", "mlp", "--data", "set", "--steps", "1", "--batch", "4", "--quiet");
+  mkdir("sets", 0777);
+  write_cifar("sets/inner", 12, 5);
+  setenv("YOKE_DATA_DIR", "sets", 1);
+  char *out = SUCCEEDS("train", "mlp", "--data", "inner", "--steps", "1", "--batch", "4", "--out", "i");
+  unsetenv("YOKE_DATA_DIR");
+  assert_non_null(strstr(out, "12 train, 5 test pictures"));
+  free(out);
+}
+
+/* Nothing but the model named: built-in pictures, a new folder. */
+static void test_quiet_and_defaults(void **state) {
+  (void)state;
+  char *out = SUCCEEDS("train", "mlp", "--steps", "1", "--batch", "4", "--quiet");
   assert_string_equal(out, "");
   free(out);
-  const char *list[] = { "sh", "-c", "ls -d runs/mlp-*/weights.safetensors", NULL };
+  const char *list[] = { "sh", "-c", "ls runs/mlp-*/weights.safetensors && grep shapes10 runs/mlp-*/settings.json", NULL };
   CHECK_INT(run_program(list, NULL, NULL), 0);
 }
 
@@ -180,7 +194,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_json_lines), cmocka_unit_test(test_evaluate), cmocka_unit_test(test_learns),
         cmocka_unit_test(test_global_batch),
-    cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_quiet_and_default_folder),
+    cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_quiet_and_defaults), cmocka_unit_test(test_data_dir),
         cmocka_unit_test(test_trace_and_placement),
     cmocka_unit_test(test_diverges), cmocka_unit_test(test_interrupt),
   };

@@ -39,12 +39,13 @@ static double tolerance_of(const char *what) {
   return 0;
 }
 
-static void compare(rig *r, const char *what, const char *name, long step, const char *kind, double got, double want, double allowed) {
+static void compare(rig *r, const char *what, const char *name, long step, const char *kind, double got, double want,
+                    double allowed) {
   r->compared++;
   if (fabs(got - want) <= allowed) return;
   if (r->wrong++ < 40)
-    print_error("%s, %s of %s, step %ld, %s: got %.9g, expected %.9g, %.2g apart where %.2g is allowed\n", r->name, what, name, step,
-                kind, got, want, fabs(got - want), allowed);
+    print_error("%s, %s of %s, step %ld, %s: got %.9g, expected %.9g, %.2g apart where %.2g is allowed\n", r->name, what, name,
+                step, kind, got, want, fabs(got - want), allowed);
 }
 
 /* "<largest> <sum> <squares> <index>:<value> ..." */
@@ -87,8 +88,8 @@ static void build(rig *r, const char *line, size_t ndevices, const char *const *
   yk_session_options so = YK_SESSION_OPTIONS_INIT;
   long seed, batch, height, width, channels, classes;
   double rate;
-  if (sscanf(line, "model %31s %ld %ld %ld %ld %ld %ld %ld %ld %lf", r->name, &r->towers, &seed, &batch, &height, &width, &channels, &classes,
-             &r->steps, &rate) != 10) fail_msg("bad line '%s'", line);
+  if (sscanf(line, "model %31s %ld %ld %ld %ld %ld %ld %ld %ld %lf", r->name, &r->towers, &seed, &batch, &height, &width,
+             &channels, &classes, &r->steps, &rate) != 10) fail_msg("bad line '%s'", line);
   pictures_open(&r->p, (uint32_t)seed, batch, height, width, channels, (int32_t)classes);
   CHECK_OK(yk_graph_new(&r->g));
   o.model = yk_model_find(r->name);
@@ -119,7 +120,8 @@ static void set_variable(rig *r, const char *text) {
   int used = 0;
   yk_shape shape;
   yk_tensor *t;
-  if (sscanf(text, "%95s %u %lf %lf %u%n", name, &seed, &mean, &scale, &rank, &used) != 5 || rank > YK_MAX_RANK) fail_msg("bad line '%s'", text);
+  if (sscanf(text, "%95s %u %lf %lf %u%n", name, &seed, &mean, &scale, &rank, &used) != 5 || rank > YK_MAX_RANK)
+    fail_msg("bad line '%s'", text);
   yk_variable *v = must_have(r, name), *shadow = yk_moving_average_of(r->g, v);
   const yk_desc *d = yk_variable_desc(v);
   CHECK_INT(d->rank, rank);

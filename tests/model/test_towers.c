@@ -79,7 +79,8 @@ static double apart(const yk_tensor *a, const yk_tensor *b) {
 static yk_tensor *value_of(const run *r, const char *name) {
   yk_tensor *t = NULL;
   for (size_t i = 0; i < yk_variable_count(r->g); i++)
-    if (strcmp(yk_variable_name(yk_variable_get(r->g, i)), name) == 0) CHECK_OK(yk_variable_fetch(r->s, yk_variable_get(r->g, i), &t));
+    if (strcmp(yk_variable_name(yk_variable_get(r->g, i)), name) == 0)
+      CHECK_OK(yk_variable_fetch(r->s, yk_variable_get(r->g, i), &t));
   if (!t) fail_msg("no variable %s", name);
   return t;
 }
@@ -124,7 +125,7 @@ static void losses(const job *j, int ngpus, const char *follow, float *loss, yk_
   yk_dataset_free(d);
 }
 
-/* On 1 to 4 virtual GPUs as on the CPU: losses to 1e-5, and the followed variable after them to 1e-6, being changed by some 1e-3. */
+/* On 1 to 4 virtual GPUs as on the CPU: losses to 1e-5, and the followed variable, which changes by some 1e-3, to 1e-6. */
 static void same_on_any_number(job j, const char *follow) {
   float want[MOST_STEPS], got[MOST_STEPS];
   yk_tensor *expected, *end;
@@ -135,10 +136,11 @@ static void same_on_any_number(job j, const char *follow) {
     yk_tensor_free(end);
     for (int i = 0; i < j.steps; i++)
       if (!(fabs((double)got[i] - (double)want[i]) <= 1e-5 * fabs((double)want[i])))
-        fail_msg("%s, batch %d, rate %g, step %d: loss %.9g on %d virtual GPUs, %.9g on one CPU", j.model, (int)j.batch, j.rate, i,
-                 (double)got[i], n, (double)want[i]);
+        fail_msg("%s, batch %d, rate %g, step %d: loss %.9g on %d virtual GPUs, %.9g on one CPU", j.model, (int)j.batch,
+                 j.rate, i, (double)got[i], n, (double)want[i]);
     if (!(off <= 1e-6))
-      fail_msg("%s, batch %d, rate %g: %s is %.2g of its size away on %d virtual GPUs", j.model, (int)j.batch, j.rate, follow, off, n);
+      fail_msg("%s, batch %d, rate %g: %s is %.2g of its size away on %d virtual GPUs", j.model, (int)j.batch, j.rate,
+               follow, off, n);
   }
   if (want[0] == want[j.steps - 1]) fail_msg("the loss stays %.9g, nothing was trained", (double)want[0]);
   yk_tensor_free(expected);

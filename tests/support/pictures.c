@@ -39,8 +39,9 @@ void pictures_open(pictures *p, uint32_t seed, int64_t n, int64_t height, int64_
   if (!p->image || !p->label) fail_msg("no memory for %lld pictures", (long long)n);
   for (int64_t i = 0; i < n * p->values; i++) p->image[i] = (float)(2 * pictures_uniform(seed, (uint64_t)i));
   for (int64_t i = 0; i < n; i++) p->label[i] = (int32_t)(pictures_word(seed + 1, (uint64_t)i) >> 8) % classes;
-  p->source = (yk_source){ .self = p, .next = next, .ncomponents = 2,
-                           .component = { { .dtype = YK_F32, .rank = 3, .dim = { height, width, channels } }, { .dtype = YK_I32 } } };
+  p->source = (yk_source){ .self = p, .next = next, .ncomponents = 2 };
+  p->source.component[0] = (yk_desc){ .dtype = YK_F32, .rank = 3, .dim = { height, width, channels } };
+  p->source.component[1] = (yk_desc){ .dtype = YK_I32 };
 }
 
 void pictures_close(pictures *p) {

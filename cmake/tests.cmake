@@ -6,7 +6,8 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.c)
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/test_*.c)
-set(environment "YOKE_TEST_DATA=${CMAKE_SOURCE_DIR}/tests" "YOKE_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "YOKE_BUILD_DIR=${CMAKE_BINARY_DIR}"
+# Teams that sleep while they wait: tests run side by side, and a spinning team keeps the others from their cores.
+set(environment "OMP_WAIT_POLICY=passive" "YOKE_TEST_DATA=${CMAKE_SOURCE_DIR}/tests" "YOKE_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "YOKE_BUILD_DIR=${CMAKE_BINARY_DIR}"
   "ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:allocator_may_return_null=1" "UBSAN_OPTIONS=print_stacktrace=1"
   "TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1:suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
 

@@ -265,41 +265,37 @@ static void test_epochs_are_used_up(void **state) {
   yk_dataset_free(d);
 }
 
-typedef struct hungry { yk_queue *q; float *images; int32_t *labels; _Atomic uint32_t begun; yk_code rc; char message[200]; } hungry;
+enum { MANY = 2000000 };                             /* rows: far more than anybody prepares before the queue is closed */
+typedef struct hungry { yk_queue *q; float *images; int32_t *labels; yk_code rc; char message[200]; } hungry;
 
-/* Far more than anybody prepares in time. */
-static void *take_forever(void *arg) {
+/* One call only: a queue must not be used once it is closed, and only a call under way is waited for. */
+static void *take_many(void *arg) {
   hungry *h = arg;
-  atomic_store(&h->begun, 1);
-  while (h->rc == YK_OK) h->rc = take(h->q, 256, h->images, h->labels);
+  h->rc = take(h->q, MANY, h->images, h->labels);
   snprintf(h->message, sizeof h->message, "%s", yk_error_message());
   return NULL;
 }
 
-static void test_close_wakes_takers(void **state) {
+static void test_close_wakes_taker(void **state) {
   yk_dataset *d = make_numbered(200);
   yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
+  hungry h = { .images = calloc(MANY, ELEMENTS * sizeof(float)), .labels = calloc(MANY, sizeof(int32_t)) };
   (void)state;
+  assert_non_null(h.images);
+  assert_non_null(h.labels);
   o.capacity = 2;
   for (int round = 0; round < 20; round++) {
-    hungry h[2];
-    yk_thread thread[2];
-    yk_queue *q = open_queue(d, o);
-    for (int i = 0; i < 2; i++) {
-      h[i] = (hungry){ .q = q, .images = calloc(256, ELEMENTS * sizeof(float)), .labels = calloc(256, sizeof(int32_t)) };
-      CHECK_OK(yk__thread_start(&thread[i], "taker", take_forever, &h[i]));
-    }
-    for (int i = 0; i < 2; i++)
-      while (atomic_load(&h[i].begun) == 0 || yk_queue_taken(q) < 256) sched_yield();
-    yk_queue_close(q);
-    for (int i = 0; i < 2; i++) {
-      yk__thread_join(&thread[i]);
-      CHECK_INT(h[i].rc, YK_ECANCELLED);
-      assert_string_equal(h[i].message, "the batch queue was closed");
-      free(h[i].images);
-      free(h[i].labels);
-    }
+    yk_thread thread;
+    h.q = open_queue(d, o);
+    CHECK_OK(yk__thread_start(&thread, "taker", take_many, &h));
+    while (yk_queue_taken(h.q) == 0) sched_yield();
+    yk_queue_close(h.q);
+    yk__thread_join(&thread);
+    CHECK_INT(h.rc, YK_ECANCELLED);
+    assert_string_equal(h.message, "the batch queue was closed");
   }
+  free(h.images);
+  free(h.labels);
   yk_dataset_free(d);
 }
 
@@ -402,7 +398,7 @@ int main(void) {
     cmocka_unit_test(test_epochs_are_permutations),
     cmocka_unit_test(test_takers_get_rows_of_their_own),
     cmocka_unit_test(test_epochs_are_used_up),
-    cmocka_unit_test(test_close_wakes_takers),
+    cmocka_unit_test(test_close_wakes_taker),
     cmocka_unit_test(test_close_without_taking),
     cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_no_memory),

@@ -37,7 +37,7 @@ const yk_op yk__op_placeholder = {
 };
 
 yk_value yk_placeholder_at(const char *where, yk_graph *g, const char *name, yk_dtype dtype, yk_shape shape) {
-  yk_placeholder_attrs a = { .dtype = dtype, .rank = shape.rank };
+  yk_placeholder_attrs a = { .dtype = (int32_t)dtype, .rank = shape.rank };
   memcpy(a.dim, shape.dim, sizeof a.dim);
   return yk__build(where, name ? yk_named(g, name) : g, &yk__op_placeholder, &a, 0);
 }

@@ -48,5 +48,5 @@ const yk_op yk__op_cast = {
 };
 
 yk_value yk_cast_at(const char *where, yk_graph *g, yk_value x, yk_dtype dtype) {
-  return yk__build(where, g, &yk__op_cast, &(yk_cast_attrs){ dtype }, 1, x);
+  return yk__build(where, g, &yk__op_cast, &(yk_cast_attrs){ (int32_t)dtype }, 1, x);
 }

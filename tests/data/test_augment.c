@@ -43,8 +43,8 @@ static void chain(const uint8_t *in, int w, int c, int size, const choice *ch, d
   standardise(out, size * size * c);
 }
 
-/* TensorFlow 2.21 (tests/golden/make_augment_values.py), on make_picture(): per_image_standardization of the middle; then rows 1 to 4, columns 2 to 5 with
- * flip_left_right, adjust_brightness(-17.5), adjust_contrast(0.7): before and after per_image_standardization. */
+/* TensorFlow 2.21 (tests/golden/make_augment_values.py), on make_picture(): per_image_standardization of the middle; then rows 1 to
+ * 4, columns 2 to 5 with flip_left_right, adjust_brightness(-17.5), adjust_contrast(0.7): before and after per_image_standardization. */
 static const double tf_standard[N] = {
   -0.483980, 0.023802, 1.705830, 0.499848, 0.468112, 1.610621, -0.134880, -0.706134, -0.103143, 1.674094, 0.563321, 0.626793,
   0.848948, 1.642357, -0.452243, -1.372598, -1.118707, 0.309430, -1.150443, -1.436071, -0.547452, 1.515412, 0.690266, 1.039366,

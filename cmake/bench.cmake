@@ -31,6 +31,6 @@ if(YOKE_TESTS)
     endif()
   endforeach()
   add_test(NAME bench.yoke_two_devices COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> mlp gpu:0,gpu:1 4 0.05)
-  set_tests_properties(bench.trivial bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 300
+  set_tests_properties(bench.trivial bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive")     # a team that spins is very slow on a busy machine
 endif()

@@ -16,7 +16,7 @@ test: all
 
 # A convolutional network on two GPUs that need not exist: both are emulated on the host's cores.
 demo: all
-	build/yoke train cifar10 --virtual-gpus 2 --devices gpu:0,gpu:1
+	build/yoke train cifar10 --virtual-gpus 2 --devices gpu:0,gpu:1 --epochs 7
 
 bench: all
 	bench/run

@@ -4,8 +4,9 @@
  * A simulation: each device does one thing at a time, a node may start when its
  * predecessors have ended, and the node that can start first goes next. Costs are
  * the bytes a node touches, which is crude and enough: what matters is that a
- * stream does not wait for far results while it has near ones to work on. Ties,
- * and thus everything on a single device, keep program order.
+ * stream does not wait for far results while it has near ones to work on. Of
+ * nodes that could start at once, those go first that another device waits for;
+ * other ties, and thus everything on a single device, keep program order.
  */
 #include "base/error.h"
 #include "plan/ir.h"
@@ -16,6 +17,7 @@ typedef struct yk_schedule {
   uint32_t *topo, *rank;       /* program order, and a node's place in it */
   uint32_t *waiting;           /* [nnode] predecessors not scheduled */
   double *ready, *free_at;     /* [nnode] earliest start; [ndevices] */
+  uint8_t *far;                /* [nnode] work of another device depends on it */
   uint32_t *open, nopen;       /* nodes that may go next */
 } yk_schedule;
 
@@ -35,12 +37,35 @@ static double start_of(const yk_schedule *s, uint32_t id) {
   return dev != YK__NO_DEV && s->free_at[dev] > ready ? s->free_at[dev] : ready;
 }
 
+/* Fill in s->far. What takes from outside, such as the next examples of a queue, stays in program order: those before one
+ * that another device waits for are waited for too. */
+static void mark_far(yk_schedule *s) {
+  yk_ir *ir = s->ir;
+  int taken_far = 0;
+  for (uint32_t t = ir->norder; t-- > 0;) {
+    uint32_t id = s->topo[t];
+    const yk_ir_node *n = &ir->node[id];
+    int takes = n->kind == YK_IR_OP && n->nin == 0 && (n->op->traits & YK_STATEFUL) != 0;
+    if (takes && taken_far) s->far[id] = 1;
+    if (takes && s->far[id]) taken_far = 1;
+    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
+      uint32_t before = yk__ir_pred(ir, n, k);
+      if (before != 0 && (s->far[id] || ir->node[before].dev != n->dev)) s->far[before] = 1;
+    }
+  }
+}
+
+static int goes_before(const yk_schedule *s, uint32_t a, uint32_t b) {
+  double start_a = start_of(s, a), start_b = start_of(s, b);
+  if (start_a < start_b || start_a > start_b) return start_a < start_b;
+  if (s->far[a] != s->far[b]) return s->far[a];
+  return s->rank[a] < s->rank[b];
+}
+
 static uint32_t take_next(yk_schedule *s) {
   uint32_t best = 0, id;
-  for (uint32_t i = 1; i < s->nopen; i++) {
-    double a = start_of(s, s->open[i]), b = start_of(s, s->open[best]);
-    if (a < b || (a <= b && s->rank[s->open[i]] < s->rank[s->open[best]])) best = i;
-  }
+  for (uint32_t i = 1; i < s->nopen; i++)
+    if (goes_before(s, s->open[i], s->open[best])) best = i;
   id = s->open[best];
   s->open[best] = s->open[--s->nopen];
   return id;
@@ -66,6 +91,7 @@ static void simulate(yk_schedule *s) {
     for (uint32_t k = 0; k < n->nin + n->nctrl; k++) s->waiting[s->topo[t]] += yk__ir_pred(ir, n, k) != 0;
     if (s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
   }
+  mark_far(s);
   for (uint32_t t = 0; t < ir->norder; t++) {
     uint32_t id = take_next(s);
     double end = start_of(s, id) + cost(ir, &ir->node[id]);
@@ -87,7 +113,9 @@ yk_code yk__ir_schedule(yk_ir *ir) {
   s.ready = yk__calloc(ir->nnode, sizeof *s.ready);
   s.free_at = yk__calloc(ir->req->devices->n, sizeof *s.free_at);
   s.open = yk__calloc(ir->nnode, sizeof *s.open);
-  if (ir->order != NULL && s.rank != NULL && s.waiting != NULL && s.ready != NULL && s.free_at != NULL && s.open != NULL) {
+  s.far = yk__calloc(ir->nnode, sizeof *s.far);
+  if (ir->order != NULL && s.rank != NULL && s.waiting != NULL && s.ready != NULL && s.free_at != NULL && s.open != NULL &&
+      s.far != NULL) {
     simulate(&s);
     rc = YK_OK;
   }
@@ -97,5 +125,6 @@ yk_code yk__ir_schedule(yk_ir *ir) {
   yk__free(s.ready);
   yk__free(s.free_at);
   yk__free(s.open);
+  yk__free(s.far);
   return rc;
 }

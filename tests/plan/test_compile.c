@@ -208,6 +208,27 @@ static void explains_itself(void **state) {
   fixture_close(&f);
 }
 
+/* What another device waits for goes first, though it comes last in the program. */
+static void feeds_others_first(void **state) {
+  yk_fixture f;
+  yk_desc d;
+  const char *first = NULL;
+  (void)state;
+  fixture_open(&f, "null", 1);
+  yk_value x = input(&f, &d), y = x, z = x;
+  YK_DEVICE(f.g, "/cpu:0") {
+    for (int i = 0; i < 5; i++) y = yk_exp(f.g, y);
+    z = yk_log(f.g, x);
+  }
+  YK_DEVICE(f.g, "/gpu:0") { z = yk_exp(f.g, z); }
+  const yk_value both[] = { y, z };
+  CHECK_OK(fixture_compile(&f, 1, &x, &d, 2, both, 0, NULL));
+  for (uint32_t i = 0; i < f.plan->ninstr && first == NULL; i++)
+    if (f.plan->instr[i].code == YK_I_LAUNCH) first = f.plan->origin[f.plan->instr[i].origin].label;
+  assert_string_equal(first, "Log");
+  fixture_close(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(prunes_and_folds),
@@ -220,6 +241,7 @@ int main(void) {
     cmocka_unit_test(reuses_memory),
     cmocka_unit_test(empty_batches_need_no_kernels),
     cmocka_unit_test(feeds_all_towers_first),
+    cmocka_unit_test(feeds_others_first),
     cmocka_unit_test(explains_itself),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@ extern "C" {
 
 /* Raise MAJOR when a field changes meaning, type or order; raise MINOR when a
  * field is added at the end.  Nothing is ever removed within a MAJOR. */
-enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 0 };
+enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 1 };
 
 /* yk_desc.layout: 0 = dense row-major, in the order of dim; YK_LAYOUT_ANY = the driver
  * chooses; anything else is a number private to one driver (cpu: a oneDNN blocked layout). */
@@ -181,6 +181,9 @@ struct yk_driver {
   const void *(*extension)(const char *name, uint16_t major);                  /* else: none; see yk_coll */
   /* Host-clock time (now_ns) at which a recorded, finished event fired; else: no trace of this device. */
   yk_code (*event_time)(yk_event *e, uint64_t *ns);
+  /* Sleep until the event has fired, at most timeout_ms (<= 0: without limit): what event_query returns then; else: the core
+   * asks again and again. Since minor 1. */
+  yk_code (*event_sync)(yk_event *e, int64_t timeout_ms);
 };
 
 /* The one list of what must be set; the loader and the header agree by the
@@ -190,7 +193,7 @@ struct yk_driver {
   X(stream_open) X(stream_close) X(stream_sync) X(event_open) X(event_close)   \
   X(event_record) X(event_wait) X(event_query) X(copy_in) X(copy_out) X(copy)  \
   X(fill) X(kernel_prepare) X(kernel_launch) X(kernel_free)
-#define YK_DRIVER_OPTIONAL(X) X(copy_peer) X(mem_trim) X(extension) X(event_time)
+#define YK_DRIVER_OPTIONAL(X) X(copy_peer) X(mem_trim) X(extension) X(event_time) X(event_sync)
 #define YK__ONE(f) +1
 static_assert(sizeof(struct yk_driver) ==
                    offsetof(struct yk_driver, count) +

@@ -20,8 +20,10 @@ bool yk__instr_works(const yk_instr *i) {
 
 /* ---- waiting with a limit --------------------------------------------------------------------------------------- */
 
-/* Sleep in slices of 1/32 of the time waited so far (at most 200 us): the wait is at most 3% late and costs no core. */
+/* A driver that cannot wait is asked again and again, with sleeps of 1/32 of the time waited so far (at most 200 us): that is at
+ * most 3% late and costs no core. */
 static yk_code wait_event(const yk_driver *driver, yk_event *e, int64_t timeout_ms) {
+  if (YK_HAS(driver, event_sync)) return driver->event_sync(e, timeout_ms);
   uint64_t start = yk__now_ns();
   for (;;) {
     yk_code rc = driver->event_query(e);

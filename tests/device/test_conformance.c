@@ -238,8 +238,10 @@ static void test_event_states(void **state) {
     if (r.v->threaded) {
       FAILS(EBUSY, r.d->event_query(e));
       FAILS(EBUSY, r.d->event_time(e, &ns));
+      if (YK_HAS(r.d, event_sync)) FAILS(EBUSY, r.d->event_sync(e, 2));
     }
     atomic_store(&gate, 1);
+    if (YK_HAS(r.d, event_sync)) OK(r.d->event_sync(e, round % 2 ? 60000 : 0));
     OK(r.d->stream_sync(r.s, NULL));
     OK(r.d->event_query(e));
     OK(r.d->event_time(e, &ns));

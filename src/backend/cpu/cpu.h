@@ -120,5 +120,6 @@ yk_code yk__cpu_event_open(yk_dev *dev, yk_event **out);
 void    yk__cpu_event_close(yk_event *e);
 yk_code yk__cpu_event_query(yk_event *e);
 yk_code yk__cpu_event_time(yk_event *e, uint64_t *ns);
+yk_code yk__cpu_event_sync(yk_event *e, int64_t timeout_ms);
 
 #endif

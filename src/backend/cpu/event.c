@@ -36,6 +36,24 @@ void yk__cpu_event_await(yk_event *e, uint32_t generation) {
   atomic_fetch_sub(&e->waiters, 1);
 }
 
+/* The program's thread has nothing else to do, but the devices may need its core: it sleeps, and only the event wakes it. */
+yk_code yk__cpu_event_sync(yk_event *e, int64_t timeout_ms) {
+  uint32_t generation = atomic_load(&e->asked);
+  uint64_t limit = timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0, start = limit ? yk__cpu_host->now_ns() : 0;
+  for (uint32_t turn = 0; !reached(e, generation) && yk__cpu_spin(turn);) turn++;
+  atomic_fetch_add(&e->waiters, 1);
+  for (;;) {
+    uint32_t seen = atomic_load(&e->fired);
+    if ((int32_t)(seen - generation) >= 0) break;
+    uint64_t waited = limit ? yk__cpu_host->now_ns() - start : 0;
+    if (limit == 0) yk__cpu_sleep(&e->fired, seen);
+    else if (waited < limit) yk__cpu_sleep_for(&e->fired, seen, limit - waited);
+    else break;
+  }
+  atomic_fetch_sub(&e->waiters, 1);
+  return yk__cpu_event_query(e);
+}
+
 yk_code yk__cpu_event_open(yk_dev *dev, yk_event **out) {
   (void)dev;
   yk_event *e = yk__cpu_host->alloc(sizeof *e, 64);

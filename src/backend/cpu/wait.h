@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { YK_CPU_SPINS = 200, YK_CPU_YIELDS = 20 };
@@ -36,6 +37,12 @@ static inline int yk__cpu_spin(uint32_t turn) {
 /* Sleep while *word still is `seen`; may return early. */
 static inline void yk__cpu_sleep(_Atomic uint32_t *word, uint32_t seen) {
   (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+/* The same, for at most `ns` nanoseconds. */
+static inline void yk__cpu_sleep_for(_Atomic uint32_t *word, uint32_t seen, uint64_t ns) {
+  struct timespec limit = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+  (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
 }
 
 static inline void yk__cpu_wake(_Atomic uint32_t *word) {

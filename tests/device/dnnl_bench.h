@@ -143,6 +143,7 @@ typedef struct trial {
   uint32_t like;                                /* bit i: input i is shape-only */
   uint32_t skip;                                /* bit o: output o is not compared */
   int may_refuse;                               /* a refusal is fine */
+  const char *family;                           /* only the first candidate whose name starts so; NULL = all in order */
   char impl[64];                                /* out: what took it */
 } trial;
 
@@ -189,6 +190,16 @@ static inline void compare(bench *b, const trial *t, int o, const guarded *g, co
   yk__free(got);
 }
 
+/* Number of the candidate that the trial is confined to; -1 = none in particular. */
+static inline int candidate_of(const trial *t) {
+  const char *name;
+  if (!t->family) return -1;
+  for (int n = 0; (name = yk__cpu_candidate_name(t->op, n)); n++)
+    if (strncmp(name, t->family, strlen(t->family)) == 0) return n;
+  fail_msg("%s has no candidate %s", t->op, t->family);
+  return -1;
+}
+
 /* Run the trial. 1 if a kernel took it. */
 static inline int try_kernel(bench *b, trial *t) {
   const yk_op *op = yk_op_find(t->op);
@@ -209,7 +220,7 @@ static inline int try_kernel(bench *b, trial *t) {
                           .flags = t->flags, .attrs = t->attrs, .in = in, .out = out };
   yk_kernel_info info = { .size = sizeof info };
   yk_kernel *k = NULL;
-  yk_code rc = b->driver->kernel_prepare(b->dev, &spec, &k, &info);
+  yk_code rc = yk__cpu_kernel_prepare_only(b->dev, &spec, candidate_of(t), &k, &info);
   if (rc == YK_EUNSUPPORTED && t->may_refuse) return 0;
   if (rc != YK_OK) fail_msg("%s: %s", t->op, yk_error_message());
   snprintf(t->impl, sizeof t->impl, "%s", info.impl);

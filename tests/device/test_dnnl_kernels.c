@@ -126,7 +126,7 @@ static void test_conv2d(void **state) {
   bench b = bench_open(2);
   for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
     const conv_case *v = &convs[i];
-    trial t = { .op = "conv2d", .attrs = &v->a, .nin = 2, .nout = 1, .may_refuse = v->may_refuse,
+    trial t = { .op = "conv2d", .family = "dnnl", .attrs = &v->a, .nin = 2, .nout = 1, .may_refuse = v->may_refuse,
                 .in = { desc4(YK_F32, v->n, v->h, v->w, v->c), conv_filter(v) } };
     all_layouts(&b, &t, 1);
   }
@@ -138,7 +138,7 @@ static void test_conv2d_bias_act(void **state) {
   bench b = bench_open(1);
   for (int act = YK_ACT_NONE; act <= YK_ACT_SOFTPLUS; act++) {
     yk_conv2d_attrs a = { .act = act, .alpha = act == YK_ACT_LEAKY_RELU ? 0.3 : 0 };
-    trial t = { .op = "conv2d_bias_act", .attrs = &a, .nin = 3, .nout = 1, .may_refuse = act == YK_ACT_SELU,
+    trial t = { .op = "conv2d_bias_act", .family = "dnnl", .attrs = &a, .nin = 3, .nout = 1, .may_refuse = act == YK_ACT_SELU,
                 .in = { desc4(YK_F32, 2, 9, 9, 16), desc4(YK_F32, 3, 3, 16, 16), desc1(YK_F32, 16) } };
     all_layouts(&b, &t, 1);
   }
@@ -150,7 +150,7 @@ static void test_conv2d_grad_input(void **state) {
   bench b = bench_open(1);
   for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
     const conv_case *v = &convs[i];
-    trial t = { .op = "conv2d_grad_input", .attrs = &v->a, .nin = 3, .nout = 1, .like = 4, .may_refuse = v->may_refuse,
+    trial t = { .op = "conv2d_grad_input", .family = "dnnl", .attrs = &v->a, .nin = 3, .nout = 1, .like = 4, .may_refuse = v->may_refuse,
                 .in = { conv_output(v), conv_filter(v), desc4(YK_F32, v->n, v->h, v->w, v->c) } };
     all_layouts(&b, &t, 1);
   }
@@ -162,7 +162,7 @@ static void test_conv2d_grad_filter(void **state) {
   bench b = bench_open(2);
   for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) {
     const conv_case *v = &convs[i];
-    trial t = { .op = "conv2d_grad_filter", .attrs = &v->a, .nin = 3, .nout = 1, .like = 4, .may_refuse = v->may_refuse,
+    trial t = { .op = "conv2d_grad_filter", .family = "dnnl", .attrs = &v->a, .nin = 3, .nout = 1, .like = 4, .may_refuse = v->may_refuse,
                 .in = { desc4(YK_F32, v->n, v->h, v->w, v->c), conv_output(v), conv_filter(v) } };
     all_layouts(&b, &t, 3);
     all_layouts(&b, &t, 1);                        /* x and dy in different layouts */
@@ -179,7 +179,7 @@ static void test_conv2d_transpose(void **state) {
   static const yk_conv2d_attrs attrs[] = { { .stride = { 2, 2 } }, { .padding = YK_VALID, .stride = { 2, 2 } }, { .groups = 0 },
                                            { .stride = { 2, 2 }, .out = { 15, 16 } } };
   for (int i = 0; i < 4; i++) {
-    trial t = { .op = "conv2d_transpose", .attrs = &attrs[i], .nin = 2, .nout = 1,
+    trial t = { .op = "conv2d_transpose", .family = "dnnl", .attrs = &attrs[i], .nin = 2, .nout = 1,
                 .in = { desc4(YK_F32, 2, 8, 8, 16), desc4(YK_F32, 3, 3, 8, 16) } };
     all_layouts(&b, &t, 1);
   }
@@ -192,7 +192,7 @@ static void test_fixed(void **state) {
   bench b = bench_open(1);
   for (int l = 0; l < 2; l++) {
     static const yk_conv2d_attrs attrs;
-    trial t = { .op = "conv2d", .attrs = &attrs, .nin = 2, .nout = 1, .flags = YK_SPEC_FIXED, .may_refuse = 1,
+    trial t = { .op = "conv2d", .family = "dnnl", .attrs = &attrs, .nin = 2, .nout = 1, .flags = YK_SPEC_FIXED, .may_refuse = 1,
                 .in = { desc4(YK_F32, 2, 8, 8, 32), desc4(YK_F32, 3, 3, 32, 32) } };
     if (l) t.in[0].layout = picture_layout(&t.in[0], 8);
     try_kernel(&b, &t);

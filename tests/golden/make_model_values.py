@@ -183,5 +183,5 @@ def model(name, build, towers, seed, batch, height, width, channels, rate, momen
 if __name__ == "__main__":
     model("cifar10", cifar10, 1, 9000, 6, 24, 24, 3, 0.003, average=0.9999)
     model("mlp", mlp, 1, 9000, 6, 28, 28, 1, 0.0003, momentum=0.9)
-    model("resnet20", resnet20, 1, 9006, 4, 16, 16, 3, 0.001, momentum=0.9)
+    model("resnet20", resnet20, 1, 9007, 2, 16, 16, 3, 0.001, momentum=0.9)
     model("resnet20", resnet20, 2, 9000, 4, 16, 16, 3, 0.001, momentum=0.9)

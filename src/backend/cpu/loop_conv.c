@@ -19,26 +19,32 @@ yk_elem_fn yk__loop_act(int32_t act, double alpha, int f64, double *p) {
   return yk__loop_elem()->fn[acts[act].id][f64 ? L_F64 : L_F32][L_VV];
 }
 
-typedef struct conv_kind { const char *op, *impl; int kind; uint32_t a, b, out, bias, picture, filter, other; } conv_kind;
-/* a, b: factors; picture, filter, other: arguments whose shapes are x, w and y of the forward convolution */
-static const conv_kind kinds[] = {
-  { "conv2d", "plain:conv2d", CONV_FORWARD, 0, 1, 2, 0, 0, 1, 2 },
-  { "conv2d_bias_act", "plain:conv2d_bias_act", CONV_FORWARD, 0, 1, 3, 2, 0, 1, 3 },
-  { "conv2d_grad_input", "plain:conv2d_grad_input", CONV_GRAD_INPUT, 0, 1, 3, 0, 3, 1, 0 },
-  { "conv2d_transpose", "plain:conv2d_transpose", CONV_GRAD_INPUT, 0, 1, 2, 0, 2, 1, 0 },
-  { "conv2d_grad_filter", "plain:conv2d_grad_filter", CONV_GRAD_FILTER, 0, 1, 3, 0, 0, 3, 1 },
-  { "conv2d_grad_filter_bias", "plain:conv2d_grad_filter_bias", CONV_GRAD_FILTER, 0, 1, 3, 4, 0, 3, 1 },
+static const yk_conv_kind kinds[] = {
+  { "conv2d", CONV_FORWARD, 0, 1, 2, 0, 0, 1, 2 },
+  { "conv2d_bias_act", CONV_FORWARD, 0, 1, 3, 2, 0, 1, 3 },
+  { "conv2d_grad_input", CONV_GRAD_INPUT, 0, 1, 3, 0, 3, 1, 0 },
+  { "conv2d_transpose", CONV_GRAD_INPUT, 0, 1, 2, 0, 2, 1, 0 },
+  { "conv2d_grad_filter", CONV_GRAD_FILTER, 0, 1, 3, 0, 0, 3, 1 },
+  { "conv2d_grad_filter_bias", CONV_GRAD_FILTER, 0, 1, 3, 4, 0, 3, 1 },
 };
 
-static void conv_window(yk_conv_state *s, const yk_conv2d_attrs *a, const yk_desc *x, const yk_desc *w, const yk_desc *y) {
-  yk_window *g = &s->g;
+const yk_conv_kind *yk__conv_kind(const char *op) {
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(kinds[i].op, op) == 0) return &kinds[i];
+  return NULL;
+}
+
+void yk__conv_window(yk_kernel *k, const yk_conv_kind *kind, yk_window *window, int64_t *groups) {
+  static const yk_conv2d_attrs none = { .act = 0 };
+  const yk_conv2d_attrs *a = k->attrs ? k->attrs : &none;
+  const yk_desc *x = yk__conv_arg(k, kind->picture), *w = yk__conv_arg(k, kind->filter), *y = yk__conv_arg(k, kind->other);
+  yk_window *g = window;
   g->n = x->dim[0];
   g->h = x->dim[1];
   g->w = x->dim[2];
   g->c = x->dim[3];
   g->oh = y->dim[1];
   g->ow = y->dim[2];
-  s->o = y->dim[3];
   g->kh = w->dim[0];
   g->kw = w->dim[1];
   g->sh = a->stride[0] ? a->stride[0] : 1;
@@ -47,30 +53,25 @@ static void conv_window(yk_conv_state *s, const yk_conv2d_attrs *a, const yk_des
   g->dw = a->dilation[1] ? a->dilation[1] : 1;
   g->top = yk__window_before(a->padding, g->h, g->oh, g->kh, g->sh, g->dh, a->pad[0]);
   g->left = yk__window_before(a->padding, g->w, g->ow, g->kw, g->sw, g->dw, a->pad[2]);
-  s->groups = a->groups ? a->groups : 1;
+  *groups = a->groups ? a->groups : 1;
 }
 
 yk_code yk__cpu_loop_conv(yk_cpu_prepare *p) {
-  static const yk_conv2d_attrs none = { .act = 0 };
   yk_kernel *k = p->k;
-  const yk_conv2d_attrs *a = k->attrs ? k->attrs : &none;
+  const yk_conv2d_attrs *a = k->attrs;
+  const yk_conv_kind *kind = yk__conv_kind(p->spec->op);
   int f64 = yk__loop_is_f64(k);
   yk_conv_state *s;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    const conv_kind *kind = &kinds[i];
-    const yk_desc *d[8] = { NULL };
-    if (strcmp(kind->op, p->spec->op) != 0) continue;
-    for (uint32_t j = 0; j < k->nin + k->nout && j < 8; j++) d[j] = j < k->nin ? &k->in[j] : &k->out[j - k->nin];
-    YK_TRY(yk__loop_body(p, sizeof *s, yk__loop_bodies(LOOP_CONV)->body[kind->kind][f64], kind->impl, &s));
-    s->a = kind->a;
-    s->b = kind->b;
-    s->out = kind->out;
-    s->bias = kind->bias;
-    conv_window(s, a, d[kind->picture], d[kind->filter], d[kind->other]);
-    s->add = yk__loop_elem()->fn[E_add][f64 ? L_F64 : L_F32][L_VV];
-    if (kind->kind == CONV_FORWARD && kind->bias) s->act = yk__loop_act(a->act, a->alpha, f64, s->p);
-    yk__loop_workspace(p, kind->kind == CONV_GRAD_INPUT ? (uint64_t)yk__cpu_count(d[kind->filter]) * (f64 ? 8 : 4) : 0);
-    return YK_OK;
-  }
-  return YK_CPU_REFUSE("not a convolution");
+  if (!kind) return YK_CPU_REFUSE("not a convolution");
+  YK_TRY(yk__loop_body(p, sizeof *s, yk__loop_bodies(LOOP_CONV)->body[kind->kind][f64], "plain:conv2d", &s));
+  s->a = kind->a;
+  s->b = kind->b;
+  s->out = kind->out;
+  s->bias = kind->bias;
+  yk__conv_window(k, kind, &s->g, &s->groups);
+  s->o = yk__conv_arg(k, kind->other)->dim[3];
+  s->add = yk__loop_elem()->fn[E_add][f64 ? L_F64 : L_F32][L_VV];
+  if (kind->kind == CONV_FORWARD && kind->bias && a) s->act = yk__loop_act(a->act, a->alpha, f64, s->p);
+  yk__loop_workspace(p, kind->kind == CONV_GRAD_INPUT ? (uint64_t)yk__cpu_count(yk__conv_arg(k, kind->filter)) * (f64 ? 8 : 4) : 0);
+  return YK_OK;
 }

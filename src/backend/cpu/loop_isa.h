@@ -7,6 +7,7 @@
 #define YK_CPU_LOOP_ISA_H
 
 #include "loop.h"
+#include "winograd.h"
 
 /* Reductions keep double for floating point and int64_t for integers, so that long sums lose nothing. */
 typedef enum yk_fold { FOLD_SUM, FOLD_SQUARES, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_COUNT } yk_fold;
@@ -27,5 +28,7 @@ typedef struct yk_update_fns {
 } yk_update_fns;
 typedef struct yk_update_table { yk_update_fns fn[2]; } yk_update_table;   /* f32, f64 */
 const yk_update_table *yk__loop_update(void);
+
+const yk_wino_table *yk__loop_winograd(void);
 
 #endif

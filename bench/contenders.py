@@ -15,8 +15,9 @@ PACKAGES = {"torch": "torch", "tensorflow": "tensorflow-cpu", "jax": "jax"}  # m
 # Variables from outside that would change what is measured.
 DROPPED = ("OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_", "GLIBC_TUNABLES", "TF_", "XLA_", "JAX_", "TORCH", "ATEN_", "DNNL_", "ONEDNN_", "YOKE_")
 
-# malloc that keeps what was freed: a page fault costs more than many a kernel.
-KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "8589934592", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864"}
+# malloc that keeps what was freed, in huge pages: a page fault costs more than many a kernel.
+KEEP_MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "MALLOC_MMAP_THRESHOLD_": "8589934592",
+               "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "67108864"}
 
 
 class Contender:
@@ -36,7 +37,7 @@ def own(programs, threads):
 
     yield Contender("yoke", "yoke", yoke("cpu:0"), (*MODELS, "trivial"))
     yield Contender("floor", "floor", [str(programs / "floor"), "{model}", "{batch}", "{seconds}"], MODELS,
-                    {"OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "close"})
+                    {"OMP_NUM_THREADS": str(threads)})
     if threads > 1:
         yield Contender("yoke gpu:0", "scaling", yoke("gpu:0"), MODELS)
         yield Contender("yoke gpu:0,gpu:1", "scaling", yoke("gpu:0,gpu:1"), MODELS)
@@ -50,8 +51,8 @@ def peers(python, threads, cache, tuned):
 
     common = {"OMP_NUM_THREADS": str(threads), "YOKE_BENCH_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": "",
               "TF_CPP_MIN_LOG_LEVEL": "3", "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"), "PYTHONPYCACHEPREFIX": str(cache / "pycache")}
-    best = {"torch": {**KEEP_MEMORY, "OMP_PROC_BIND": "close"}, "tensorflow": {**KEEP_MEMORY, "TF_ENABLE_ONEDNN_OPTS": "1"},
-            "jax": {**KEEP_MEMORY}}
+    best = {"torch": KEEP_MEMORY, "tensorflow": {**KEEP_MEMORY, "TF_ENABLE_ONEDNN_OPTS": "1"},
+            "jax": KEEP_MEMORY}
     every, models = (*MODELS, "trivial"), {"channels_last": ("cifar10", "resnet20")}
     for module, script, modes in (("torch", "torch_step.py", ("eager", "channels_last", "compile")),
                                   ("tensorflow", "tf_step.py", ("session", "function", "xla")), ("jax", "jax_step.py", ("jit",))):

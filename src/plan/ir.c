@@ -2,7 +2,8 @@
  * ir.c - containers of the compiler's intermediate form, and its verifier.
  *
  * Edges are value ids in the nodes' input arrays; there are no back pointers to
- * keep in step, users are found by a scan when a pass needs them.
+ * keep in step: a pass that needs users builds the reversed edges, and drops them
+ * when it has changed the graph.
  */
 #include "plan/ir.h"
 
@@ -11,6 +12,16 @@
 #include "base/error.h"
 #include "op/registry.h"
 
+/* What the passes ask of an input's port, looked up once. */
+static const uint8_t *port_flags(const yk_ir *ir, const yk_ir_node *n) {
+  uint8_t *flags = yk__bump(ir->mem, n->nin);
+  for (uint16_t i = 0; flags != NULL && i < n->nin; i++) {
+    const yk_port *p = n->kind == YK_IR_OP ? yk__op_in_port(n->op, n->attrs, n->nin, i) : NULL;
+    flags[i] = p != NULL ? (uint8_t)p->flags : 0;
+  }
+  return flags;
+}
+
 uint32_t yk__ir_node(yk_ir *ir, yk_ir_kind kind, const yk_op *op, const void *attrs, uint16_t nin, const uint32_t *in,
                      uint16_t nout, uint32_t origin, uint16_t dev) {
   yk_ir_node n = { .kind = (uint8_t)kind, .dev = dev, .nin = nin, .nout = nout, .op = op, .attrs = attrs, .origin = origin };
@@ -18,7 +29,8 @@ uint32_t yk__ir_node(yk_ir *ir, yk_ir_kind kind, const yk_op *op, const void *at
   if (ir->nvalue == 0 && !YK_PUSH(ir->value, ir->nvalue, ir->value_cap, (yk_ir_value){ 0 })) return 0;
   if (nin > 0) {
     n.in = yk__bump_copy(ir->mem, in, nin * sizeof *in);
-    if (n.in == NULL) return 0;
+    n.port = port_flags(ir, &n);
+    if (n.in == NULL || n.port == NULL) return 0;
   }
   n.out = ir->nvalue;
   for (uint16_t k = 0; k < nout; k++) {
@@ -79,23 +91,31 @@ void yk__ir_succeed(yk_ir *ir, uint32_t node, uint32_t heir) {
   yk__ir_kill(ir, node);
 }
 
-const yk_port *yk__ir_port(const yk_ir_node *n, uint16_t i) {
-  return n->kind == YK_IR_OP ? yk__op_in_port(n->op, n->attrs, n->nin, i) : NULL;
+int yk__ir_edge(yk_ir_edges *e, uint32_t from, uint32_t to) {
+  if (e->n == 0 && !YK_PUSH(e->edge, e->n, e->cap, (yk_ir_edge){ 0 })) return 0;
+  if (!YK_PUSH(e->edge, e->n, e->cap, ((yk_ir_edge){ to, e->first[from] }))) return 0;
+  e->first[from] = e->n - 1;
+  return 1;
 }
 
-int yk__ir_reads(const yk_ir_node *n, uint16_t i) {
-  const yk_port *p = yk__ir_port(n, i);
-  return n->in[i] != 0 && (p == NULL || (p->flags & YK_PORT_SHAPE) == 0);
+int yk__ir_edges(const yk_ir *ir, yk_ir_edges *e) {
+  e->first = yk__calloc(ir->nnode + 1u, sizeof *e->first);
+  if (e->first == NULL) return 0;
+  for (uint32_t id = 1; id < ir->nnode; id++) {
+    const yk_ir_node *n = &ir->node[id];
+    if (n->kind == YK_IR_DEAD) continue;
+    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
+      uint32_t p = yk__ir_pred(ir, n, k);
+      if (p != 0 && !yk__ir_edge(e, p, id)) return 0;
+    }
+  }
+  return 1;
 }
 
-int yk__ir_writes(const yk_ir_node *n, uint16_t i) {
-  const yk_port *p = yk__ir_port(n, i);
-  return p != NULL && (p->flags & YK_PORT_WRITE) != 0;
-}
-
-uint32_t yk__ir_pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
-  if (k >= n->nin) return n->ctrl[k - n->nin];
-  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
+void yk__ir_edges_free(yk_ir_edges *e) {
+  yk__free(e->first);
+  yk__free(e->edge);
+  *e = (yk_ir_edges){ 0 };
 }
 
 uint32_t yk__ir_variable_behind(const yk_ir *ir, uint32_t v) {

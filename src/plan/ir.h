@@ -32,6 +32,7 @@ typedef struct yk_ir_node {
   const yk_op *op;             /* of sources too; NULL for copies */
   const void *attrs;
   uint32_t *in;                /* [nin] value ids; 0 = absent optional input */
+  const uint8_t *port;         /* [nin] yk_port flags of each input, all 0 for sources and copies: passes ask often */
   uint32_t out;                /* value id of output 0 */
   uint32_t nctrl, ctrl_cap;
   uint32_t *ctrl;              /* node ids this one runs after */
@@ -82,11 +83,23 @@ void yk__ir_kill(yk_ir *ir, uint32_t node);
 void yk__ir_succeed(yk_ir *ir, uint32_t node, uint32_t heir);
 /* Number of data uses (inputs and fetches; shape-only inputs not counted) of each value: [nvalue], from the heap (yk__free). */
 uint32_t *yk__ir_uses(const yk_ir *ir);
-const yk_port *yk__ir_port(const yk_ir_node *n, uint16_t i);          /* NULL for copies */
-int  yk__ir_reads(const yk_ir_node *n, uint16_t i);                   /* input i's bytes are needed */
-int  yk__ir_writes(const yk_ir_node *n, uint16_t i);                  /* input i is overwritten in place */
+/* Input i's bytes are needed; it is overwritten in place. */
+static inline int yk__ir_reads(const yk_ir_node *n, uint16_t i) { return n->in[i] != 0 && !(n->port[i] & YK_PORT_SHAPE); }
+static inline int yk__ir_writes(const yk_ir_node *n, uint16_t i) { return (n->port[i] & YK_PORT_WRITE) != 0; }
 /* The k-th of a node's nin + nctrl predecessors; 0 where an input's bytes are not needed. */
-uint32_t yk__ir_pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k);
+static inline uint32_t yk__ir_pred(const yk_ir *ir, const yk_ir_node *n, uint32_t k) {
+  if (k >= n->nin) return n->ctrl[k - n->nin];
+  return yk__ir_reads(n, (uint16_t)k) ? ir->value[n->in[k]].node : 0;
+}
+/* Edges the other way round: the users of a node, one entry for each input or control edge. Zeros to start with. */
+typedef struct yk_ir_edge { uint32_t to, next; } yk_ir_edge;
+typedef struct yk_ir_edges {
+  uint32_t *first;             /* [nnode] index into edge, 0 = none */
+  yk_ir_edge *edge;            uint32_t n, cap;                 /* [0] unused */
+} yk_ir_edges;
+int  yk__ir_edges(const yk_ir *ir, yk_ir_edges *e);                   /* of all live nodes; 0 on ENOMEM; yk__ir_edges_free either way */
+int  yk__ir_edge(yk_ir_edges *e, uint32_t from, uint32_t to);         /* one more */
+void yk__ir_edges_free(yk_ir_edges *e);
 /* The variable node whose storage value `v` shows, through reads, views and in-place writers; 0 if none. */
 uint32_t yk__ir_variable_behind(const yk_ir *ir, uint32_t v);
 /* 1 if `to` can be reached from `from` along data and control edges (from != to). */

@@ -4,8 +4,10 @@
  * Each kernel is offered the layouts its inputs have and says what it wants; a
  * reorder is put only where the two differ. The first round is dry: a variable
  * whose layout is still open adopts the first wish, so that the second round
- * reads it, and everything that belongs to it, without any reorder. Layouts
- * hold for values and for all copies of a variable (its family) alike.
+ * reads it, and everything that belongs to it, without any reorder. That round
+ * keeps a dry kernel where each input has the layout that was offered or wished
+ * for then, which is nearly everywhere. Layouts hold for values and for all
+ * copies of a variable (its family) alike.
  */
 #include "plan/layout.h"
 
@@ -173,13 +175,76 @@ static void align_groups(yk_layout *l, uint32_t id) {
     }
 }
 
+/* Dry round: keep the kernel with what it was offered (in `offered`) and now has. */
+static yk_code keep(yk_layout *l, uint32_t id, const uint16_t *offered, const yk_desc *in, const yk_desc *out, yk_kernel *k,
+                    const yk_kernel_info *info) {
+  const yk_ir_node *n = &l->ir->node[id];
+  yk_tried *t = &l->tried[id];
+  t->kernel = k;
+  t->info = *info;
+  t->layout = yk__bump(l->ir->mem, (2u * n->nin + n->nout) * sizeof *t->layout);
+  if (t->layout == NULL) return YK_ENOMEM;
+  for (uint16_t i = 0; i < n->nin; i++) {
+    t->layout[i] = offered[i];
+    t->layout[n->nin + i] = in[i].layout;
+  }
+  for (uint16_t j = 0; j < n->nout; j++) t->layout[2 * n->nin + j] = out[j].layout;
+  return YK_OK;
+}
+
+/* Wet round: the dry round's kernel, if it fits what is offered now; it still wants what it wanted. NULL if there is none. */
+static yk_kernel *take_tried(yk_layout *l, uint32_t id, yk_desc *in, yk_desc *out, yk_kernel_info *info) {
+  const yk_ir_node *n = &l->ir->node[id];
+  yk_tried *t = id < l->ntried ? &l->tried[id] : NULL;
+  yk_kernel *k;
+  if (t == NULL || t->kernel == NULL) return NULL;
+  for (uint16_t i = 0; i < n->nin; i++)
+    if (in[i].layout != t->layout[i] && in[i].layout != t->layout[n->nin + i]) return NULL;
+  for (uint16_t i = 0; i < n->nin; i++) in[i].layout = t->layout[n->nin + i];
+  for (uint16_t j = 0; j < n->nout; j++) out[j].layout = t->layout[2 * n->nin + j];
+  k = t->kernel;
+  t->kernel = NULL;
+  *info = t->info;
+  return k;
+}
+
+/* Reorders and wishes that the kernel's choice asks for. */
+static yk_code settle_inputs(yk_layout *l, uint32_t id, const yk_desc *in, const char *impl) {
+  yk_ir *ir = l->ir;
+  for (uint16_t i = 0; i < ir->node[id].nin; i++) {
+    char w[256];
+    if (!yk__ir_reads(&ir->node[id], i) || in[i].layout == layout_of(ir, ir->node[id].in[i])) continue;
+    if (yk__ir_writes(&ir->node[id], i) && !(l->dry && open_family(ir, ir->node[id].in[i])))
+      return YK_FAIL(EUNSUPPORTED, "%s: the kernel '%s' does not take the variable's layout", yk__ir_where(ir, id, w), impl);
+    YK_TRY(demand(l, id, i, in[i].layout));
+  }
+  return YK_OK;
+}
+
+static yk_code choose_kernel(yk_layout *l, uint32_t id, yk_desc *in, yk_desc *out, uint16_t *offered) {
+  yk_ir *ir = l->ir;
+  yk_kernel *k = NULL;
+  yk_kernel_info info;
+  yk_code rc = YK_OK;
+  for (uint16_t i = 0; i < ir->node[id].nin; i++) offered[i] = in[i].layout;
+  if (!l->dry) k = take_tried(l, id, in, out, &info);
+  if (k == NULL) YK_TRY(prepare(l, id, in, out, 0, &k, &info));
+  if (l->dry) rc = keep(l, id, offered, in, out, k, &info);
+  else {
+    ir->node[id].kernel = k;
+    ir->node[id].info = info;
+  }
+  if (rc == YK_OK) rc = settle_inputs(l, id, in, info.impl);
+  if (rc == YK_OK) take_outputs(l, id, out);
+  return rc;
+}
+
 static yk_code do_kernel(yk_layout *l, uint32_t id) {
   yk_ir *ir = l->ir;
   uint16_t nin = ir->node[id].nin, nout = ir->node[id].nout;
   yk_desc *in = yk__calloc(nin + nout + 1u, sizeof *in), *out = in + nin;
-  yk_kernel *k = NULL;
-  yk_kernel_info info;
-  yk_code rc = in == NULL ? YK_ENOMEM : YK_OK;
+  uint16_t *offered = yk__alloc((nin + 1u) * sizeof *offered);
+  yk_code rc = in == NULL || offered == NULL ? YK_ENOMEM : YK_OK;
   for (uint16_t i = 0; i < nin && rc == YK_OK; i++) {
     if (ir->node[id].in[i] == 0) continue;
     in[i] = ir->value[ir->node[id].in[i]].desc;
@@ -189,22 +254,9 @@ static yk_code do_kernel(yk_layout *l, uint32_t id) {
     out[j] = ir->value[ir->node[id].out + j].desc;
     out[j].layout = YK_LAYOUT_ANY;
   }
-  if (rc == YK_OK) rc = prepare(l, id, in, out, 0, &k, &info);
-  for (uint16_t i = 0; i < nin && rc == YK_OK; i++) {
-    char w[256];
-    if (!yk__ir_reads(&ir->node[id], i) || in[i].layout == layout_of(ir, ir->node[id].in[i])) continue;
-    if (yk__ir_writes(&ir->node[id], i) && !(l->dry && open_family(ir, ir->node[id].in[i])))
-      rc = YK_FAIL(EUNSUPPORTED, "%s: the kernel '%s' does not take the variable's layout", yk__ir_where(ir, id, w), info.impl);
-    else rc = demand(l, id, i, in[i].layout);
-  }
-  if (rc == YK_OK) take_outputs(l, id, out);
-  if (rc == YK_OK && !l->dry) {
-    ir->node[id].kernel = k;
-    ir->node[id].info = info;
-  } else if (k != NULL) {
-    device_of(ir, id)->driver->kernel_free(k);
-  }
+  if (rc == YK_OK) rc = choose_kernel(l, id, in, out, offered);
   yk__free(in);
+  yk__free(offered);
   return rc;
 }
 
@@ -255,7 +307,12 @@ static yk_code negotiate(yk_layout *l) {
   }
   for (uint32_t i = 0; i < ir->req->graph->nvariable; i++) ir->var_layout[i] = ir->req->var[i].desc.layout;
   l->dry = 1;
-  if (open) YK_TRY(round_of(l));
+  if (open) {
+    l->tried = yk__calloc(ir->nnode, sizeof *l->tried);
+    if (l->tried == NULL) return YK_ENOMEM;
+    l->ntried = ir->nnode;
+    YK_TRY(round_of(l));
+  }
   l->dry = 0;
   YK_TRY(round_of(l));
   yk__free(ir->order);
@@ -274,6 +331,9 @@ yk_code yk__pass_layout(yk_ir *ir) {
   l.epoch = yk__calloc(n, sizeof *l.epoch);
   l.wished = yk__calloc(n, 1);
   if (ir->var_layout != NULL && l.epoch != NULL && l.wished != NULL) rc = negotiate(&l);
+  for (uint32_t id = 1; id < l.ntried; id++)
+    if (l.tried[id].kernel != NULL) device_of(ir, id)->driver->kernel_free(l.tried[id].kernel);
+  yk__free(l.tried);
   yk__free(l.epoch);
   yk__free(l.wished);
   yk__free(l.made);

@@ -15,6 +15,7 @@
 typedef struct yk_schedule {
   yk_ir *ir;
   uint32_t *topo, *rank;       /* program order, and a node's place in it */
+  yk_ir_edges users;
   uint32_t *waiting;           /* [nnode] predecessors not scheduled */
   double *ready, *free_at;     /* [nnode] earliest start; [ndevices] */
   uint8_t *far;                /* [nnode] work of another device depends on it */
@@ -71,24 +72,20 @@ static uint32_t take_next(yk_schedule *s) {
   return id;
 }
 
-/* `id` was scheduled, ending at `end`: its successors come closer. Successors stand behind it in program order. */
+/* `id` was scheduled, ending at `end`: its users come closer. */
 static void release(yk_schedule *s, uint32_t id, double end) {
-  for (uint32_t t = s->rank[id] + 1; t < s->ir->norder; t++) {
-    const yk_ir_node *n = &s->ir->node[s->topo[t]];
-    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-      if (yk__ir_pred(s->ir, n, k) != id) continue;
-      if (s->ready[s->topo[t]] < end) s->ready[s->topo[t]] = end;
-      if (--s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
-    }
+  for (uint32_t e = s->users.first[id]; e != 0; e = s->users.edge[e].next) {
+    uint32_t user = s->users.edge[e].to;
+    if (s->ready[user] < end) s->ready[user] = end;
+    if (--s->waiting[user] == 0) s->open[s->nopen++] = user;
   }
 }
 
 static void simulate(yk_schedule *s) {
   yk_ir *ir = s->ir;
+  for (uint32_t e = 1; e < s->users.n; e++) s->waiting[s->users.edge[e].to]++;
   for (uint32_t t = 0; t < ir->norder; t++) {
-    const yk_ir_node *n = &ir->node[s->topo[t]];
     s->rank[s->topo[t]] = t;
-    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) s->waiting[s->topo[t]] += yk__ir_pred(ir, n, k) != 0;
     if (s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
   }
   mark_far(s);
@@ -115,10 +112,11 @@ yk_code yk__ir_schedule(yk_ir *ir) {
   s.open = yk__calloc(ir->nnode, sizeof *s.open);
   s.far = yk__calloc(ir->nnode, sizeof *s.far);
   if (ir->order != NULL && s.rank != NULL && s.waiting != NULL && s.ready != NULL && s.free_at != NULL && s.open != NULL &&
-      s.far != NULL) {
+      s.far != NULL && yk__ir_edges(ir, &s.users)) {
     simulate(&s);
     rc = YK_OK;
   }
+  yk__ir_edges_free(&s.users);
   yk__free(s.topo);
   yk__free(s.rank);
   yk__free(s.waiting);

@@ -12,7 +12,7 @@ typedef struct yk_topo {
   const yk_ir *ir;
   uint32_t *heap, nheap;
   uint32_t *waiting;           /* [nnode] edges not yet satisfied */
-  uint32_t *first, *next, *to; /* users of a node as linked lists over edges */
+  yk_ir_edges users;
 } yk_topo;
 
 static int before(const yk_ir *ir, uint32_t a, uint32_t b) {
@@ -43,27 +43,8 @@ static uint32_t heap_pop(yk_topo *t) {
   return top;
 }
 
-static uint32_t count_edges(const yk_ir *ir) {
-  uint32_t edges = 1;
-  for (uint32_t id = 1; id < ir->nnode; id++)
-    if (ir->node[id].kind != YK_IR_DEAD) edges += ir->node[id].nin + ir->node[id].nctrl;
-  return edges;
-}
-
-static void link_edges(yk_topo *t) {
-  uint32_t e = 1;
-  for (uint32_t id = 1; id < t->ir->nnode; id++) {
-    const yk_ir_node *n = &t->ir->node[id];
-    if (n->kind == YK_IR_DEAD) continue;
-    for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
-      uint32_t p = yk__ir_pred(t->ir, n, k);
-      if (p == 0) continue;
-      t->to[e] = id;
-      t->next[e] = t->first[p];
-      t->first[p] = e++;
-      t->waiting[id]++;
-    }
-  }
+static void count_waits(yk_topo *t) {
+  for (uint32_t e = 1; e < t->users.n; e++) t->waiting[t->users.edge[e].to]++;
 }
 
 static uint32_t drain(yk_topo *t, uint32_t *order) {
@@ -73,8 +54,8 @@ static uint32_t drain(yk_topo *t, uint32_t *order) {
   while (t->nheap > 0) {
     uint32_t id = heap_pop(t);
     order[n++] = id;
-    for (uint32_t e = t->first[id]; e != 0; e = t->next[e])
-      if (--t->waiting[t->to[e]] == 0) heap_push(t, t->to[e]);
+    for (uint32_t e = t->users.first[id]; e != 0; e = t->users.edge[e].next)
+      if (--t->waiting[t->users.edge[e].to] == 0) heap_push(t, t->users.edge[e].to);
   }
   return n;
 }
@@ -86,26 +67,23 @@ static uint32_t live_count(const yk_ir *ir) {
 }
 
 uint32_t *yk__ir_topo(const yk_ir *ir, uint32_t *n) {
-  uint32_t edges = count_edges(ir), *order = yk__alloc((ir->nnode + 1u) * sizeof *order);
-  yk_topo t = { .ir = ir };
-  uint32_t *room = yk__calloc(3u * (ir->nnode + 1u) + 2u * edges, sizeof *room);
+  uint32_t *order = yk__alloc((ir->nnode + 1u) * sizeof *order), *room = yk__calloc(2u * (ir->nnode + 1u), sizeof *room);
+  yk_topo t = { .ir = ir, .heap = room };
   *n = 0;
-  if (order == NULL || room == NULL) goto fail;
-  t.heap = room;
+  if (order == NULL || room == NULL || !yk__ir_edges(ir, &t.users)) goto fail;
   t.waiting = t.heap + ir->nnode + 1;
-  t.first = t.waiting + ir->nnode + 1;
-  t.next = t.first + ir->nnode + 1;
-  t.to = t.next + edges;
-  link_edges(&t);
+  count_waits(&t);
   *n = drain(&t, order);
   if (*n != live_count(ir)) {
     (void)YK_FAIL(EINTERNAL, "the step's operations wait for one another in a circle");
     *n = 0;
     goto fail;
   }
+  yk__ir_edges_free(&t.users);
   yk__free(room);
   return order;
 fail:
+  yk__ir_edges_free(&t.users);
   yk__free(room);
   yk__free(order);
   return NULL;

@@ -103,6 +103,31 @@ static void orders_variable_accesses(void **state) {
   fixture_close(&f);
 }
 
+/* Launch number (from 1) of the node called `name`, 0 if there is none. */
+static uint32_t launch_of(const yk_plan *p, const char *name) {
+  for (uint32_t i = 0; i < p->ninstr; i++)
+    if (p->instr[i].code == YK_I_LAUNCH && strcmp(p->origin[p->instr[i].origin].name, name) == 0) return i + 1;
+  return 0;
+}
+
+/* Independent writers keep program order, and one that depends on a later reader of the value stays behind it. */
+static void orders_several_writers(void **state) {
+  yk_fixture f;
+  (void)state;
+  fixture_open(&f, "null", 0);
+  yk_variable *v = yk_get_variable(f.g, "v", YK_F32, YK_SHAPE(4), YK_ONES, NULL);
+  yk_variable *w = yk_get_variable(f.g, "w", YK_F32, YK_SHAPE(4), YK_ONES, NULL);
+  yk_value one = yk_fill(f.g, YK_F32, YK_SHAPE(4), 1.0);
+  yk_value w1 = yk_assign_add(yk_named(f.g, "w1"), v, one), far = yk_exp(f.g, yk_neg(f.g, w1));
+  yk_value swap = yk_assign(yk_named(f.g, "swap"), w, yk_neg(f.g, far)), w2 = yk_assign_add(yk_named(f.g, "w2"), v, one);
+  yk_value old = yk_add(yk_named(f.g, "old"), yk_read(v), yk_read(w));
+  yk_value all[3] = { w1, swap, w2 };
+  CHECK_OK(fixture_compile(&f, 0, NULL, NULL, 1, &old, 3, all));
+  uint32_t sum = launch_of(f.plan, "old"), a = launch_of(f.plan, "w1"), b = launch_of(f.plan, "w2"), c = launch_of(f.plan, "swap");
+  if (sum == 0 || sum > a || a > b || sum > c || a > c) fail_msg("launches: old %u, w1 %u, w2 %u, swap %u", sum, a, b, c);
+  fixture_close(&f);
+}
+
 /* assign gives a value before it is used; assign_add needs one. */
 static void knows_what_must_be_initialized(void **state) {
   yk_fixture f;
@@ -236,6 +261,7 @@ int main(void) {
     cmocka_unit_test(names_what_is_missing),
     cmocka_unit_test(copies_between_devices_once),
     cmocka_unit_test(orders_variable_accesses),
+    cmocka_unit_test(orders_several_writers),
     cmocka_unit_test(knows_what_must_be_initialized),
     cmocka_unit_test(joins_updates),
     cmocka_unit_test(reuses_memory),

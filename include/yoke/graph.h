@@ -96,6 +96,29 @@ void yk_device_pop_at(const char *where, yk_graph *g);
 #define yk_device_push_fn(...) yk_device_push_fn_at(YK_HERE, __VA_ARGS__)
 #define yk_device_pop(g)       yk_device_pop_at(YK_HERE, g)
 
+/*
+ * Spreads variables over several devices, as parameter servers do; everything else goes to the worker. Lives in its graph; used in
+ * as many scopes as wanted, and counts on from one to the next. Where scopes opened inside say something, they win field by field;
+ * a variable that they put into another job is counted nowhere. NULL after a sticky error: EINVAL (a device string, too many).
+ */
+typedef struct yk_replica_options {
+  uint32_t ps_tasks;               /* variables go to tasks 0 .. ps_tasks-1 of ps_device; 0 and no devices: no effect */
+  const char *ps_device;           /* NULL = "/job:ps" */
+  const char *worker_device;       /* NULL = "/job:worker"; "" = no opinion */
+  size_t ndevices;                 /* instead of tasks: variables go to these devices */
+  const char *const *devices;      /* [ndevices] "/gpu:0", "/gpu:1" */
+  bool by_size;                    /* each to the one with the fewest bytes so far; else in turn, whatever their sizes */
+  bool no_merge;                   /* a node for which an inner scope said anything is left as it is */
+} yk_replica_options;
+typedef struct yk_replica_setter yk_replica_setter;
+yk_replica_setter *yk_replica_setter_new_at(const char *where, yk_graph *g, const yk_replica_options *options);
+#define yk_replica_setter_new(...) yk_replica_setter_new_at(YK_HERE, __VA_ARGS__)
+/* A device scope of it; closed by yk_device_pop(). */
+void yk_replica_push_at(const char *where, yk_graph *g, yk_replica_setter *setter);
+#define yk_replica_push(...)   yk_replica_push_at(YK_HERE, __VA_ARGS__)
+/* Bytes of variables that its i-th device has been given so far; 0 past the last. */
+uint64_t yk_replica_bytes(const yk_replica_setter *setter, size_t i);
+
 /* Nodes made inside sit where `with` sits; {0} forgets outer colocations. */
 void yk_colocate_push_at(const char *where, yk_graph *g, yk_value with);
 void yk_colocate_pop_at(const char *where, yk_graph *g);
@@ -114,6 +137,7 @@ void yk_control_pop_at(const char *where, yk_graph *g);
 #define YK__BLOCK3(push, pop, n)      for (int yk__once_##n = ((push), 1); yk__once_##n; yk__once_##n = ((pop), 0))
 #define YK_NAME_SCOPE(g, name)  YK__BLOCK(yk_name_scope_push(g, name), yk_name_scope_pop(g))
 #define YK_DEVICE(g, spec)      YK__BLOCK(yk_device_push(g, spec), yk_device_pop(g))
+#define YK_REPLICA(g, setter)   YK__BLOCK(yk_replica_push(g, setter), yk_device_pop(g))
 #define YK_COLOCATE(g, v)       YK__BLOCK(yk_colocate_push(g, v), yk_colocate_pop(g))
 #define YK_CONTROL(g, n, ops)   YK__BLOCK(yk_control_push(g, n, ops), yk_control_pop(g))
 

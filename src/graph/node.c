@@ -137,7 +137,7 @@ static yk_code fill(making *m, yk_node *n) {
   n->in = in;
   YK_TRY(yk__names_node(g, m->op->label, &n->name));
   YK_TRY(copy_attrs(m, &n->attrs));
-  YK_TRY(yk__scope_device(g, m->op, n->name, &n->device));
+  YK_TRY(yk__scope_device(g, m->op, n->name, m->desc + m->nin, &n->device));
   YK_TRY(yk__scope_control(g, &m->ctrl, &m->nctrl, &m->ctrl_cap));
   n->id = g->nnode;
   n->op = m->op;

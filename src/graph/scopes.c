@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "graph/scopes.h"
+#include "op/registry.h"
 
 void yk__scopes_free(yk_graph *g) {
   struct yk_graph_scopes *s = g->scopes;
@@ -65,7 +66,7 @@ static void close_plain(const char *where, yk_graph *g, yk_scope_kind kind) {
 
 /* ---- devices ---- */
 
-static void push_device(const char *where, yk_graph *g, yk_device_frame f) {
+void yk__scope_push_device(const char *where, yk_graph *g, yk_device_frame f) {
   struct yk_graph_scopes *s = g->scopes;
   if (!YK_PUSH(s->device, s->ndevice, s->device_cap, f)) yk__graph_fail(where, g, YK_ENOMEM);
 }
@@ -74,13 +75,13 @@ void yk_device_push_at(const char *where, yk_graph *g, const char *spec) {
   if (!yk__scope_open(where, g, YK__SCOPE_DEVICE)) return;
   yk_device_frame f = { .barrier = spec == NULL, .spec = YK__ANY_DEVICE };
   yk_code code = spec ? yk__device_parse(spec, &f.spec) : YK_OK;
-  if (code != YK_OK) yk__graph_fail(where, g, code); else push_device(where, g, f);
+  if (code != YK_OK) yk__graph_fail(where, g, code); else yk__scope_push_device(where, g, f);
 }
 
 void yk_device_push_fn_at(const char *where, yk_graph *g, yk_device_fn fn, void *arg) {
   if (!yk__scope_open(where, g, YK__SCOPE_DEVICE)) return;
   if (!fn) yk_graph_fail_at(where, g, YK_EINVAL, "yk_device_push_fn: the function is NULL");
-  else push_device(where, g, (yk_device_frame){ .spec = YK__ANY_DEVICE, .fn = fn, .arg = arg });
+  else yk__scope_push_device(where, g, (yk_device_frame){ .spec = YK__ANY_DEVICE, .fn = fn, .arg = arg });
 }
 
 void yk_device_pop_at(const char *where, yk_graph *g) { close_plain(where, g, YK__SCOPE_DEVICE); }
@@ -93,12 +94,13 @@ static yk_code ask_function(const yk_device_frame *f, const yk_op *op, const cha
   return code == YK_OK ? code : yk__fail_prefix(code, "device function");
 }
 
-yk_code yk__scope_device(yk_graph *g, const yk_op *op, const char *name, yk_device_spec *out) {
+yk_code yk__scope_device(yk_graph *g, const yk_op *op, const char *name, const yk_desc *stored, yk_device_spec *out) {
   struct yk_graph_scopes *s = g->scopes;
   yk_device_spec device = YK__ANY_DEVICE;
   for (uint32_t i = s->ndevice; i > 0 && !s->device[i - 1].barrier; i--) {
     yk_device_frame f = s->device[i - 1];      /* a copy: a function may open scopes */
-    if (f.fn) YK_TRY(ask_function(&f, op, name, &device));
+    if (f.setter) yk__replica_device(f.setter, op == &yk__op_variable ? stored : NULL, &device);
+    else if (f.fn) YK_TRY(ask_function(&f, op, name, &device));
     else device = yk__device_merge(&device, &f.spec);
   }
   for (uint32_t i = 0; yk__scope_colocate(g, i); i++) {
@@ -122,7 +124,7 @@ void yk_colocate_push_at(const char *where, yk_graph *g, yk_value with) {
   } else if (!YK_PUSH(s->colocate, s->ncolocate, s->colocate_cap, n ? n->id : 0)) {
     yk__graph_fail(where, g, YK_ENOMEM);
   } else {
-    push_device(where, g, (yk_device_frame){ .barrier = true, .spec = YK__ANY_DEVICE });
+    yk__scope_push_device(where, g, (yk_device_frame){ .barrier = true, .spec = YK__ANY_DEVICE });
   }
 }
 

@@ -19,6 +19,7 @@ typedef struct yk_device_frame {       /* one entry of the device stack */
   yk_device_spec spec;
   yk_device_fn fn;                     /* instead of spec, if set */
   void *arg;
+  yk_replica_setter *setter;           /* instead of both, if set */
 } yk_device_frame;
 
 typedef struct yk_control_frame { const uint32_t *node; uint32_t n; } yk_control_frame;   /* n = 0: barrier */
@@ -45,8 +46,12 @@ struct yk_graph_scopes {
  * failed. */
 yk_frame *yk__scope_open(const char *where, yk_graph *g, yk_scope_kind kind);
 bool yk__scope_close(const char *where, yk_graph *g, yk_scope_kind kind, yk_frame *was);
-/* Device of a node about to be made, from the scopes and `group` (0, or a node it sits with). */
-yk_code yk__scope_device(yk_graph *g, const yk_op *op, const char *name, yk_device_spec *out) YK_CHECKED;
+/* Device of a node about to be made, from the scopes and the nodes it sits with. `stored`: what a variable holds. */
+yk_code yk__scope_device(yk_graph *g, const yk_op *op, const char *name, const yk_desc *stored, yk_device_spec *out) YK_CHECKED;
+/* Push a frame onto the device stack of a scope that was opened. */
+void yk__scope_push_device(const char *where, yk_graph *g, yk_device_frame f);
+/* replicas.c: what a setter makes of the device that inner scopes gave; `stored` NULL: no variable. */
+void yk__replica_device(yk_replica_setter *s, const yk_desc *stored, yk_device_spec *device);
 /* The i-th node to sit with, from the innermost; 0 past the end or at a barrier. */
 uint32_t yk__scope_colocate(const yk_graph *g, uint32_t i);
 /* Append the control inputs of a node about to be made to *ctrl (heap). */

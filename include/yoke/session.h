@@ -30,14 +30,26 @@ typedef struct yk_session_options {
   uint32_t max_plans;              /* kept compiled; 0 = 64 */
   int32_t  timeout_ms;             /* of a step over several devices; 0 = 600000; -1 = none. A step on one host device works on
                                       the calling thread: it ends when its kernels do */
+  const char *visible_devices;     /* "2,0": of the GPUs that CUDA_VISIBLE_DEVICES left, these, as gpu:0 and gpu:1; "none";
+                                      NULL or "" = what yk_select_gpu() or YOKE_VISIBLE_DEVICES says, else all. EINVAL: no such
+                                      GPU, or twice */
 } yk_session_options;
 #define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
+
+/* From now on the sessions of this process that do not choose themselves see GPU `id` alone, as gpu:0; -1: no GPU at all. `id`
+ * counts what CUDA_VISIBLE_DEVICES left, from 0. A number that is not there is refused by yk_session_open(). Any thread. EINVAL:
+ * below -1. */
+yk_code yk_select_gpu(int32_t id) YK_CHECKED;
 
 /* The tensor (borrowed during the call) that takes the place of a value in one run. */
 typedef struct yk_feed { yk_value value; const yk_tensor *tensor; } yk_feed;
 
 /*
- * Open the devices and check the graph. Reports the graph's sticky error. options NULL = defaults. *out: yk_session_close().
+ * Open the devices, check the graph and place it. Reports the graph's sticky error. options NULL = defaults. *out:
+ * yk_session_close(). A node that no device can take is refused here: ENOTFOUND no such device, EUNSUPPORTED the device cannot do
+ * it, EINVAL its colocation group asks for several; each names op, device asked for, devices there are, reason and a way out. With
+ * soft placement it goes to the best device that can, and one line of log tells what moved and why. Nodes added later are placed
+ * before they first run.
  * The session holds a reference to the graph. Prepared steps keep the memory of a closed session until they are freed, but no
  * longer run.
  */
@@ -89,6 +101,8 @@ typedef struct yk_device_info {
   bool is_virtual;
   uint32_t first_core, ncores;     /* 0 cores: not a host device */
   uint64_t bytes_limit, bytes_in_use, bytes_peak;
+  char uuid[48];                   /* of a GPU: "GPU-..."; what CUDA_VISIBLE_DEVICES takes */
+  int32_t physical, platform;      /* number of a GPU before CUDA_VISIBLE_DEVICES, and after it; -1: no GPU */
 } yk_device_info;
 size_t  yk_session_device_count(const yk_session *s);
 yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) YK_CHECKED;

@@ -95,13 +95,60 @@ static yk_code host_bytes(const char *driver, uint64_t *out) {
   return YK_OK;
 }
 
-/* Which virtual GPUs there are after CUDA_VISIBLE_DEVICES; s->physical names them, behind the CPU devices. */
+/* What is known of n virtual GPUs before any is opened; the texts are in `text`, two each. */
+static void describe(uint16_t n, char (*text)[YK__UUID_BYTES], yk_gpu_id *gpu) {
+  for (uint16_t k = 0; k < n; k++) {
+    snprintf(text[2 * k], YK__UUID_BYTES, "virtual:%05u", (unsigned)k);          /* equal lengths, so that they sort as numbers */
+    gpu[k] = (yk_gpu_id){ .uuid = yk__virtual_uuid(k, text[2 * k + 1]), .bus = text[2 * k], .speed = 1 };
+  }
+}
+
+/* Order, CUDA_VISIBLE_DEVICES, the session's list: physical[k] and platform[k] are the numbers of what becomes gpu:k.
+ * room: [2n] */
+static yk_code choose_visible(const char *list, uint16_t n, yk_gpu_id *gpu, yk_gpu_id *sorted, uint16_t *room, uint16_t *physical,
+                              uint16_t *platform, uint16_t *visible) {
+  uint16_t *order = room, *seen = room + n, nseen;
+  yk__gpu_order(yk__env("CUDA_DEVICE_ORDER"), n, gpu, order);
+  for (uint16_t k = 0; k < n; k++) sorted[k] = gpu[order[k]];
+  nseen = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, sorted, seen);
+  YK_TRY(yk__visible_list(list, nseen, platform, visible));
+  for (uint16_t k = 0; k < *visible; k++) physical[k] = order[seen[platform[k]]];
+  return YK_OK;
+}
+
+/* Which virtual GPUs there are for this session; s->physical and s->platform number them, behind the CPU devices. */
 static yk_code count_visible(yk_session *s, uint16_t *visible) {
   uint16_t ncpu = (uint16_t)s->options.cpu_devices, n = (uint16_t)s->options.virtual_gpus;
   s->physical = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->physical);
-  if (s->physical == NULL) return YK_ENOMEM;
-  *visible = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, s->physical + ncpu);
+  s->platform = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->platform);
+  char (*text)[YK__UUID_BYTES] = yk__calloc(2u * n + 1u, sizeof *text);
+  yk_gpu_id *gpu = yk__calloc(2u * n + 1u, sizeof *gpu);
+  uint16_t *room = yk__calloc(2u * n + 1u, sizeof *room);
+  yk_code rc = s->physical && s->platform && text && gpu && room ? YK_OK : YK_ENOMEM;
+  if (rc == YK_OK) {
+    describe(n, text, gpu);
+    rc = choose_visible(s->options.visible_devices, n, gpu, gpu + n, room, s->physical + ncpu, s->platform + ncpu, visible);
+  }
+  yk__free(text);
+  yk__free(gpu);
+  yk__free(room);
+  return rc;
+}
+
+/* The texts of the options, for as long as the session lives. */
+static yk_code keep_texts(yk_session *s, const char *drivers, const char *visible) {
+  yk_session_options *o = &s->options;
+  if (drivers && (o->drivers = s->drivers = yk__strdup(drivers)) == NULL) return YK_ENOMEM;
+  if (!visible || !visible[0]) visible = yk__param("visible_devices");
+  if ((o->visible_devices = s->visible = yk__strdup(visible)) == NULL) return YK_ENOMEM;
   return YK_OK;
+}
+
+yk_code yk_select_gpu(int32_t id) {
+  char text[16] = "none";
+  if (id < -1) return YK_FAIL(EINVAL, "yk_select_gpu: %d is no GPU; expected a number from 0 on, or -1 for none", (int)id);
+  if (id >= 0) snprintf(text, sizeof text, "%d", (int)id);
+  return yk__param_set("visible_devices", text);
 }
 
 yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) {
@@ -110,14 +157,11 @@ yk_code yk__session_open_devices(yk_session *s, const yk_session_options *option
   uint64_t bytes = 0;
   uint16_t visible = 0;
   YK_TRY(take_options(o, options));
-  const char *list = o->drivers;
-  o->drivers = NULL;
+  const char *list = o->drivers, *shown = o->visible_devices;
+  o->drivers = o->visible_devices = NULL;
+  YK_TRY(keep_texts(s, list, shown));
   YK_TRY(fill_options(o));
-  if (list) {
-    if ((s->drivers = yk__strdup(list)) == NULL) return YK_ENOMEM;
-    o->drivers = s->drivers;
-  }
-  YK_TRY(choose_driver(list, driver, sizeof driver));
+  YK_TRY(choose_driver(o->drivers, driver, sizeof driver));
   YK_TRY(host_bytes(driver, &bytes));
   uint64_t limit = (uint64_t)yk__param_int("memory.limit");
   if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = limit ? limit : bytes / 4;
@@ -137,8 +181,8 @@ void yk__session_log_devices(const yk_session *s) {
   for (uint16_t i = 0; i < s->devices->n; i++) {
     const yk_device *d = &s->devices->at[i];
     if (!d->is_virtual) continue;                          /* a CPU has no physical description */
-    printf("%s%s -> device: %d, name: virtual GPU (%s), pci bus id: virtual:%u\n", any ? "" : "\n", d->name, d->spec.id,
-           d->info.name, s->physical[i]);
+    printf("%s%s -> device: %u, name: virtual GPU (%s), pci bus id: virtual:%u, compute capability: none\n", any ? "" : "\n",
+           d->name, (unsigned)s->platform[i], d->info.name, (unsigned)s->physical[i]);
     any = true;
   }
   if (!any) printf(" no known devices.\n");
@@ -154,13 +198,19 @@ yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
     return YK_FAIL(EINVAL, "device %zu of a session with %zu devices", i, yk_session_device_count(s));
   const yk_device *d = &s->devices->at[i];
   yk_device_info info = { .is_virtual = d->is_virtual, .first_core = d->config.first_core, .ncores = d->config.ncores,
-                          .bytes_limit = d->limit, .bytes_in_use = atomic_load(&d->in_use), .bytes_peak = atomic_load(&d->peak) };
+                          .bytes_limit = d->limit, .bytes_in_use = atomic_load(&d->in_use), .bytes_peak = atomic_load(&d->peak),
+                          .physical = -1, .platform = -1 };
   snprintf(info.name, sizeof info.name, "%.63s", d->name);
   snprintf(info.type, sizeof info.type, "%s", d->spec.type);
   snprintf(info.model, sizeof info.model, "%s", d->info.name);
   snprintf(info.driver, sizeof info.driver, "%s", d->driver->name);
   if (d->is_virtual) snprintf(info.bus, sizeof info.bus, "virtual:%u", s->physical[i]);
   else snprintf(info.bus, sizeof info.bus, "%s", d->info.bus);
+  if (d->is_virtual) {
+    yk__virtual_uuid(s->physical[i], info.uuid);
+    info.physical = s->physical[i];
+    info.platform = s->platform[i];
+  }
   *out = info;
   return YK_OK;
 }

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/json.h"
-#include "cli/kernels.h"
+#include "op/kernels.h"
 #include "device/device.h"
 
 enum { MAX_DRIVERS = 4 };

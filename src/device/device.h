@@ -42,7 +42,11 @@ typedef struct yk_device_request {                   /* one group of equal devic
   uint64_t limit;                                    /* bytes each; 0 = what the driver reports */
 } yk_device_request;
 
-typedef struct yk_devices { uint16_t n; yk_device *at; } yk_devices;
+typedef struct yk_devices {
+  uint16_t n;
+  yk_device *at;
+  void *kernels;                                     /* plan/kernels.c: what the drivers have kernels for; one block, freed with this */
+} yk_devices;
 
 /* Open all groups; `cores` host cores (0 = all) are shared out evenly over GPU-type devices if there are any, else over CPU
  * devices; CPU devices beside virtual GPUs get all cores, since they work while the others wait. */

@@ -137,6 +137,7 @@ void yk__devices_close(yk_devices *all) {
     d->driver->stream_close(atomic_load(&d->stream));
     d->driver->close(d->dev);
   }
+  yk__free(all->kernels);
   yk__free(all->at);
   yk__free(all);
 }

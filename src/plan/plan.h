@@ -59,7 +59,16 @@ yk_code yk__plan_compile(const yk_plan_request *r, yk_plan **out) YK_CHECKED;
 void    yk__plan_free(yk_plan *p);
 yk_code yk__plan_check(const yk_plan *p) YK_CHECKED;              /* every invariant; run after compile in debug builds and tests */
 yk_code yk__plan_explain(const yk_plan *p, char **out) YK_CHECKED;
-/* Device of every node of the graph, [nnode] device indexes (0xFFFF = none needed); does not prune. */
-yk_code yk__place_graph(const yk_graph *g, const yk_devices *d, int soft, uint16_t *dev_of_node) YK_CHECKED;
+typedef struct yk_place_request {
+  const yk_graph *graph;
+  yk_devices *devices;
+  const yk_var_slot *var;      /* [nvar] a variable that has memory stays where it is */
+  uint32_t nvar;               /* at most graph->nvariable */
+  int soft;
+  uint32_t first;              /* node from which on moves are told */
+} yk_place_request;
+/* Device of every node of the graph, [nnode] device indexes; does not prune. moves, unless NULL: a line for all nodes that soft
+ * placement moved alike. Errors name op, device asked for, devices there are, reason and a way out. */
+yk_code yk__place_graph(const yk_place_request *r, uint16_t *dev_of_node, yk_str *moves) YK_CHECKED;
 
 #endif

@@ -166,11 +166,13 @@ struct yk_session {
   _Atomic uint32_t refs;             /* the caller's, and one a step */
   _Atomic bool closed, started;
   _Atomic uint32_t nlogged;          /* nodes whose placement was logged */
+  _Atomic uint32_t nplaced;          /* nodes that were placed, and what moved told */
   yk_graph *g;
   yk_session_options options;
   char *drivers;                     /* owns options.drivers */
   yk_devices *devices;
-  uint16_t *physical;                /* [devices->n] number of a virtual GPU before CUDA_VISIBLE_DEVICES renumbered */
+  char *visible;                     /* owns options.visible_devices */
+  uint16_t *physical, *platform;     /* [devices->n] number of a GPU before CUDA_VISIBLE_DEVICES renumbered, and after it */
   yk_var_slot *var; uint32_t nvar, var_cap;
   yk_mutex compile_lock, stream_lock, write_lock, cache_lock, var_lock;
   yk_cache cache;
@@ -182,7 +184,8 @@ struct yk_session {
 void    yk__session_ref(yk_session *s);
 void    yk__session_unref(yk_session *s);
 yk_plan_request yk__session_request(const yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_var_slot *var);
-/* Before a run whose plan is not at hand: freeze the graph if it is the first, log the placement of new nodes. */
+yk_place_request yk__session_placing(const yk_session *s);
+/* Before a run whose plan is not at hand: place and log nodes that came since, freeze the graph if this is the first run. */
 yk_code yk__session_start(yk_session *s) YK_CHECKED;
 /* Fill in s->options (defaults, settings), s->devices, s->physical. */
 yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) YK_CHECKED;

@@ -213,7 +213,8 @@ static yk_code place(yk_session *s, uint32_t v) {
   uint16_t *dev = yk__alloc((s->g->nnode + 1u) * sizeof *dev);
   if (dev == NULL) return YK_ENOMEM;
   memset(dev, 0xFF, (s->g->nnode + 1u) * sizeof *dev);
-  yk_code rc = yk__place_graph(s->g, s->devices, s->options.allow_soft_placement, dev);
+  yk_place_request r = yk__session_placing(s);
+  yk_code rc = yk__place_graph(&r, dev, NULL);
   uint32_t node = yk__value_node(s->g, variable(s, v)->ref)->id;
   if (rc == YK_OK && dev[node] >= s->devices->n) rc = YK_FAIL(EINTERNAL, "variable %s was not placed", variable(s, v)->name);
   if (rc == YK_OK) s->var[v].dev = dev[node];

@@ -4,7 +4,7 @@
  * The cases are those that the operation's tests use, so the answer is as wide as
  * what is tested. Operations without a kernel (sources, views) work everywhere.
  */
-#include "cli/kernels.h"
+#include "op/kernels.h"
 #include <stdlib.h>
 #include <string.h>
 #include "op/registry.h"

@@ -4,8 +4,8 @@
  * Nothing is launched: each case of an operation is prepared on an open device, as
  * the planner would, and given back.
  */
-#ifndef YK_CLI_KERNELS_H
-#define YK_CLI_KERNELS_H
+#ifndef YK_OP_KERNELS_H
+#define YK_OP_KERNELS_H
 
 #include <stdbool.h>
 #include <yoke/op.h>

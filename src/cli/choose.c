@@ -6,10 +6,12 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 #include "base/param.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "device/device.h"
+#include "device/libraries.h"
 
 static int parse_virtual(const char *text, yk_session_options *o) {
   char count[16] = "";
@@ -128,9 +130,48 @@ static const char *present(size_t n, const yk_device_info *info, char *buffer, s
   return buffer;
 }
 
+/* Why there is no GPU, or not that one. */
+static const char *why_none(char *buffer, size_t bytes) {
+  const char *hidden = yk__env("CUDA_VISIBLE_DEVICES"), *list = yk__param("visible_devices");
+  yk__gpu_libraries(buffer, bytes);
+  size_t at = strlen(buffer);
+  if (hidden != NULL && at < bytes)
+    at += (size_t)snprintf(buffer + at, bytes - at, "; CUDA_VISIBLE_DEVICES is \"%.40s\"", hidden);
+  if (list[0] != '\0' && at < bytes) snprintf(buffer + at, bytes - at, "; visible_devices is \"%.40s\"", list);
+  return buffer;
+}
+
+/* What soft placement takes for an absent GPU: the first GPU there is, else the CPU. */
+static void replace(yk_chosen *out, size_t k, size_t n, const yk_device_info *info) {
+  snprintf(out->instead[k], sizeof out->instead[k], "/cpu:0");
+  for (size_t i = n; i-- > 0;)
+    if (strcmp(info[i].type, "GPU") == 0) {
+      const char *number = strrchr(info[i].name, ':');
+      snprintf(out->instead[k], sizeof out->instead[k], "/gpu:%.10s", number != NULL ? number + 1 : "0");
+      out->is_virtual[k] = info[i].is_virtual;
+    }
+  out->at[k] = out->instead[k];
+}
+
+/* One notice for all that are absent. */
+static void tell_replaced(const yk_chosen *out, const char *have) {
+  char names[256] = "", why[400];
+  const char *instead = "";
+  size_t at = 0;
+  for (size_t k = 0; k < out->n; k++) {
+    if (!out->absent[k] || at >= sizeof names) continue;
+    at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", out->name[k]);
+    instead = out->at[k];
+  }
+  if (at > 0)
+    YK_LOG(NOTICE, "no usable GPU for %.200s; there is %s (%s). It runs on %s instead, as soft placement allows", names, have,
+           why_none(why, sizeof why), instead);
+}
+
 static int check(const yk_cli *c, yk_chosen *out, size_t n, const yk_device_info *info) {
   bool soft = c->soft_placement || yk__param_bool("soft_placement");
-  char have[512];
+  char have[200], why[400];
+  present(n, info, have, sizeof have);
   for (size_t k = 0; k < out->n; k++) {
     yk_device_spec want = YK__ANY_DEVICE, real = YK__ANY_DEVICE;
     bool found = false;
@@ -140,12 +181,12 @@ static int check(const yk_cli *c, yk_chosen *out, size_t n, const yk_device_info
       if (found) out->is_virtual[k] = info[i].is_virtual;
     }
     out->absent[k] = !found;
-    if (found || soft) continue;
-    return yk__die(YK__EXIT_NO_GPU,
-                   "no usable GPU for %s; there is %s. --virtual-gpus N emulates N GPUs, --soft-placement runs elsewhere",
-                       out->at[k],
-                   present(n, info, have, sizeof have));
+    if (!found && !soft)
+      return yk__die(YK__EXIT_NO_GPU, "no usable GPU for %s; there is %s (%s). --virtual-gpus N emulates N GPUs, "
+                     "--soft-placement runs elsewhere", out->at[k], have, why_none(why, sizeof why));
+    if (!found) replace(out, k, n, info);
   }
+  if (!c->quiet) tell_replaced(out, have);
   return 0;
 }
 
@@ -169,5 +210,6 @@ int yk__choose(const yk_cli *c, yk_chosen *out) {
   yk_session_close(s);
   yk_graph_free(g);
   if (out->n == 0) take(out, n, info, out->automatic || c->virtual_gpus != NULL || yk__param("virtual_gpus")[0] != '\0');
+  if (out->automatic && strncmp(out->at[0], "/cpu", 4) == 0) why_none(out->why, sizeof out->why);
   return check(c, out, n, info);
 }

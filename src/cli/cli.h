@@ -68,10 +68,12 @@ enum { YK__MAX_CHOSEN = 64 };
 typedef struct yk_chosen {           /* where to train */
   size_t n;
   char name[YK__MAX_CHOSEN][32];     /* "/gpu:0" */
-  const char *at[YK__MAX_CHOSEN];    /* -> name */
+  char instead[YK__MAX_CHOSEN][32];  /* what soft placement takes for an absent one */
+  const char *at[YK__MAX_CHOSEN];    /* -> name, or instead */
   bool is_virtual[YK__MAX_CHOSEN], absent[YK__MAX_CHOSEN];
   yk_session_options session;
   bool automatic;
+  char why[400];                     /* it chose the CPU: why there is no GPU; else "" */
 } yk_chosen;
 /* Resolve --devices, --virtual-gpus and their settings against what there is. 0 or an exit status, error printed.
  * `out` must stay where it is: out->at points into it. */

@@ -38,9 +38,10 @@ static yk_code headline(yk_train *t) {
   yk_str s = { 0 };
   yk__str_add(&s, "%s on", j->model->name);
   for (size_t i = 0; i < d->n; i++)
-    yk__str_add(&s, " %s%s", d->at[i], d->absent[i] ? " (absent: placed elsewhere)" : d->is_virtual[i] &&
-                (i + 1 == d->n || !d->is_virtual[i + 1]) ? " (virtual)" : "");
-  yk__str_add(&s, "%s, variables on /cpu:0: global batch %lld", d->automatic ? " (chosen by auto)" : "", (long long)j->batch);
+    yk__str_add(&s, " %s%s%s%s", d->at[i], d->absent[i] ? " (for the absent " : "", d->absent[i] ? d->name[i] : "",
+                d->absent[i] ? ")" : d->is_virtual[i] && (i + 1 == d->n || !d->is_virtual[i + 1]) ? " (virtual)" : "");
+  if (d->why[0] != '\0') yk__str_add(&s, " (chosen by auto: no usable GPU, %s)", d->why);
+  yk__str_add(&s, "%s, variables on /cpu:0: global batch %lld", d->automatic && d->why[0] == '\0' ? " (chosen by auto)" : "", (long long)j->batch);
   for (int64_t i = 0; i < n && n > 1; i++)
     yk__str_add(&s, " %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
   yk__str_add(&s, "; %s, %lld train, %lld test pictures; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),

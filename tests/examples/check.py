@@ -3,16 +3,18 @@
 
 usage: check.py BUILD_DIR
 """
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
+env = {k: v for k, v in os.environ.items() if not k.startswith(("YOKE_", "CUDA_"))}
 build = pathlib.Path(sys.argv[1]) / "examples"
 
 
 def run(*command):
-    done = subprocess.run([str(build / command[0]), *command[1:]], capture_output=True, text=True)
+    done = subprocess.run([str(build / command[0]), *command[1:]], capture_output=True, text=True, env=env)
     assert done.returncode == 0, f"{command}: exit status {done.returncode}: {done.stderr}"
     return done.stdout
 
@@ -25,6 +27,21 @@ assert "ccc: (Variable): /job:localhost/replica:0/task:0/device:CPU:0" in lines,
 assert "Mul: (Mul): /job:localhost/replica:0/task:0/device:GPU:0" in lines, out
 assert lines[-2] == " ".join(["2.0"] * 24), out
 assert lines[-1] == " ".join(["4.0"] * 24), out
+
+out = run("device_placement")
+lines = out.splitlines()
+assert lines[0] == "Device mapping:", out
+for i in range(2):
+    assert re.fullmatch(rf"/job:localhost/replica:0/task:0/device:GPU:{i} -> device: {i}, name: .+, pci bus id: virtual:{i}, "
+                        "compute capability: none", lines[1 + i]), out
+for op in ("a: (Const)", "b: (Const)", "MatMul: (MatMul)"):
+    assert f"{op}: /job:localhost/replica:0/task:0/device:GPU:1" in lines, out
+assert lines[-1] == "[[22 28] [49 64]]", out
+assert run("device_placement", "/cpu:0").splitlines()[-1] == "[[22 28] [49 64]]"
+refused = subprocess.run([str(build / "device_placement"), "/gpu:2"], capture_output=True, text=True, env=env)
+assert refused.returncode == 1 and refused.stdout == "", refused
+for word in ("'a'", "Const", "device_placement.c:", "/device:GPU:2", "no such device", "device:CPU:0", "device:GPU:1", "soft placement"):
+    assert word in refused.stderr, (word, refused.stderr)
 
 out = run("cifar10_multi_device", "2", "3", "8")
 losses = [float(x) for x in re.findall(r"loss = ([0-9.]+) \(", out)]

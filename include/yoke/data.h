@@ -28,7 +28,7 @@ typedef enum yk_split { YK_TRAIN, YK_TEST } yk_split;
 yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) YK_CHECKED;
 /* shapes10: pictures [32,32,3] of ten kinds of figures, drawn from a seed: position, size, angle, colours, texture and noise vary, so
  * that colour alone tells nothing. The same bytes on every machine. Train and test never share a draw; picture i does not depend on n,
- * its label is i % 10. n = 0: 20000 train, 4000 test. */
+ * its label is i % 10. A picture is drawn when it is first asked for. n = 0: 20000 train, 4000 test. */
 yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) YK_CHECKED;
 /* Pictures and labels from memory: images u8 [n, height, width, channels], labels u8 [n]; copied. */
 yk_code yk_dataset_images(int64_t n, int64_t height, int64_t width, int64_t channels, const uint8_t *images, const uint8_t *labels,

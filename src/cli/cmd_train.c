@@ -26,6 +26,7 @@ typedef struct yk_train {
   char folder[YK__PATH], trace[YK__PATH];
   char *headline, *settings;
   int64_t trace_from, trace_to;      /* steps; from = to: none */
+  uint64_t begun, built, initialised, opened;   /* clock: the command began; the ends of the phases before the first step */
   bool traced;
 } yk_train;
 
@@ -167,6 +168,25 @@ static bool epoch_ends(const yk_job *j, int64_t done) {
   return done < j->steps && done * j->batch / n > (done - 1) * j->batch / n;
 }
 
+static double seconds(uint64_t from, uint64_t to) {
+  return (double)(to - from) * 1e-9;
+}
+
+/* How long it took to get here; the first step compiles the plan. */
+static void say_first_step(yk_train *t, uint64_t begin, uint64_t end) {
+  yk_json o = { 0 };
+  yk__json_open(&o, NULL, '{');
+  yk__json_text(&o, "event", "first_step");
+  yk__json_real(&o, "build_seconds", seconds(t->begun, t->built));
+  yk__json_real(&o, "initialize_seconds", seconds(t->built, t->initialised));
+  yk__json_real(&o, "evaluator_seconds", seconds(t->initialised, t->opened));
+  yk__json_real(&o, "step_seconds", seconds(begin, end));
+  yk__json_real(&o, "seconds", seconds(t->begun, end));
+  yk__json_close(&o, '}');
+  if (!yk__json_flush(&o, t->log, t->c->json ? t->out : NULL)) t->metrics.failed = true;
+  yk__str_free(&o.text);
+}
+
 static int one_step(yk_train *t, int64_t step) {
   const yk_tensor *const *got;
   yk_code rc = trace(t, step);
@@ -183,6 +203,7 @@ static int one_step(yk_train *t, int64_t step) {
     return yk__die(YK__EXIT_RUN, "step %lld: the loss is %s; training has diverged, try a smaller --lr", (long long)step + 1,
                    isnan(loss) ? "not a number" : "infinite");
   }
+  if (step == 0) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
   return epoch_ends(&t->job, step + 1) ? test(t) : 0;
 }
@@ -261,14 +282,18 @@ static int prepare(yk_train *t) {
 
 static int train(yk_train *t) {
   const yk_cli *c = t->c;
+  t->begun = yk__now_ns();
   yk_show show = c->json ? YK__SHOW_JSON : c->quiet ? YK__SHOW_NOTHING : isatty(STDOUT_FILENO) ? YK__SHOW_BAR : YK__SHOW_LINES;
   int status = prepare(t);
   if (status == 0) status = open_output(t);
   if (status != 0) return status;
   yk__metrics_begin(&t->metrics, &t->job, show, t->out, t->log, c->interval);
   say_start(t);
+  t->built = yk__now_ns();
   status = yk__job_start(&t->job);
+  t->initialised = yk__now_ns();
   if (status == 0) status = yk__eval_open(&t->job, &t->eval);
+  t->opened = yk__now_ns();
   if (status != 0) return status;
   yk__stop_catch();
   status = loop(t);

@@ -67,16 +67,28 @@ int yk__eval_take(yk_eval *e, const yk_job *j) {
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
-static yk_code fill(const yk_eval *e, int64_t first, yk_tensor *images, yk_tensor *labels) {
+typedef struct yk_rows { const yk_eval *e; int64_t first; yk_tensor *images, *labels; } yk_rows;
+
+static yk_code fill_row(const yk_rows *r, int64_t i) {
+  const yk_eval *e = r->e;
   yk_shape s = yk_dataset_shape(e->data);
-  int64_t rows = yk_tensor_count(labels), each = e->size * e->size * e->channels;
-  float *x = yk_tensor_data(images);
-  int32_t *y = yk_tensor_data(labels);
-  for (int64_t i = 0; i < rows; i++) {
-    YK_TRY(yk_augment_image(e->model->eval_augment, yk_dataset_image(e->data, first + i), s.dim[0], s.dim[1], s.dim[2], e->size,
-                            0, 0, x + i * each));
-    y[i] = yk_dataset_label(e->data, first + i);
-  }
+  float *x = (float *)yk_tensor_data(r->images) + i * e->size * e->size * e->channels;
+  int32_t *y = yk_tensor_data(r->labels);
+  y[i] = yk_dataset_label(e->data, r->first + i);
+  return yk_augment_image(e->model->eval_augment, yk_dataset_image(e->data, r->first + i), s.dim[0], s.dim[1], s.dim[2], e->size,
+                          0, 0, x);
+}
+
+static void fill_others(int64_t begin, int64_t end, void *arg) {
+  for (int64_t i = begin; i < end; i++)
+    if (fill_row(arg, i + 1) != YK_OK) return;
+}
+
+/* The first row tells whether such pictures can be prepared at all; the others are shared out to all cores. */
+static yk_code fill(const yk_eval *e, int64_t first, yk_tensor *images, yk_tensor *labels) {
+  yk_rows r = { .e = e, .first = first, .images = images, .labels = labels };
+  YK_TRY(fill_row(&r, 0));
+  yk__parallel_for(yk_tensor_count(labels) - 1, 1, fill_others, &r);
   return YK_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "data/dataset.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
@@ -53,6 +54,7 @@ void yk_dataset_free(yk_dataset *d) {
   if (d == NULL) return;
   yk__free(d->image);
   yk__free(d->label);
+  yk__free((void *)d->drawn);
   yk__free(d);
 }
 
@@ -76,8 +78,22 @@ yk_shape yk_dataset_shape(const yk_dataset *d) {
   return YK_SHAPE(d->height, d->width, d->channels);
 }
 
+/* One thread draws a picture; others that want the same one wait that fraction of a millisecond. */
+static void draw(const yk_dataset *d, int64_t i, uint8_t *image) {
+  uint8_t state = YK_NOT_DRAWN;
+  if (atomic_compare_exchange_strong(&d->drawn[i], &state, YK_BEING_DRAWN)) {
+    d->draw(d, i, image);
+    atomic_store_explicit(&d->drawn[i], YK_DRAWN, memory_order_release);
+    return;
+  }
+  while (atomic_load_explicit(&d->drawn[i], memory_order_acquire) != YK_DRAWN) sched_yield();
+}
+
 const uint8_t *yk_dataset_image(const yk_dataset *d, int64_t i) {
-  return i >= 0 && i < d->n ? d->image + i * d->height * d->width * d->channels : NULL;
+  if (i < 0 || i >= d->n) return NULL;
+  uint8_t *image = d->image + i * d->height * d->width * d->channels;
+  if (d->draw != NULL && atomic_load_explicit(&d->drawn[i], memory_order_acquire) != YK_DRAWN) draw(d, i, image);
+  return image;
 }
 
 int32_t yk_dataset_label(const yk_dataset *d, int64_t i) {

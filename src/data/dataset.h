@@ -7,6 +7,7 @@
 #ifndef YK_DATA_DATASET_H
 #define YK_DATA_DATASET_H
 
+#include <stdatomic.h>
 #include <yoke/data.h>
 
 struct yk_dataset {
@@ -15,7 +16,13 @@ struct yk_dataset {
   uint8_t *image;                   /* [n, height, width, channels] */
   uint8_t *label;                   /* [n] */
   const char *const *class_name;    /* [nclasses] static, or NULL */
+  /* A set that is made, not read: picture i is drawn into `out` when it is first asked for. `draw` NULL: all are there. */
+  void (*draw)(const yk_dataset *d, int64_t i, uint8_t *out);
+  uint64_t seed, split;             /* for `draw` */
+  _Atomic uint8_t *drawn;           /* [n] yk_drawn */
 };
+
+typedef enum yk_drawn { YK_NOT_DRAWN, YK_BEING_DRAWN, YK_DRAWN } yk_drawn;
 
 /* A set with room for n pictures, contents undefined; ENOMEM tells the size. */
 yk_code yk__dataset_new(const char *name, int64_t n, int64_t height, int64_t width, int64_t channels, int64_t nclasses,

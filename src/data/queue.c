@@ -3,7 +3,8 @@
  *
  * Example k of the stream is fixed by the seed: epoch k/n, place k%n of that epoch's permutation. Threads claim short runs of
  * k and prepare them into a ring; a taker copies the next rows out as soon as they are ready, so the stream does not depend on
- * the number or speed of the threads. One taker at a time copies, which keeps the rows of a batch consecutive.
+ * the number or speed of the threads. One taker at a time copies, which keeps the rows of a batch consecutive; while its rows
+ * are not ready it prepares some of them itself, because the cores of a step that waits for data are idle.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -64,44 +65,52 @@ static void prepare(yk_queue *q, int64_t k) {
   yk__augment(q->o.augment, &q->frame, yk_dataset_image(q->d, i), q->o.seed, (uint64_t)k, q->image + slot * q->elements);
 }
 
-/* Claim the next run of examples that fits into the ring; 0 = the queue is closed or used up. */
-static int64_t claim(yk_queue *q, int64_t *first) {
-  int64_t n = 0;
-  yk__mutex_lock(&q->lock);
-  while (!q->closed && q->claimed < q->limit && q->claimed >= q->taken + q->capacity) yk__cond_wait(&q->freed, &q->lock);
-  if (!q->closed && q->claimed < q->limit) {
-    n = q->taken + q->capacity - q->claimed;
-    if (n > RUN) n = RUN;
-    if (n > q->limit - q->claimed) n = q->limit - q->claimed;
-    *first = q->claimed;
-    q->claimed += n;
-  }
-  yk__mutex_unlock(&q->lock);
+/* With the lock held: claim the next run of examples, none at or beyond `end`; how many. */
+static int64_t claim(yk_queue *q, int64_t end, int64_t *first) {
+  int64_t n = (end < q->limit ? end : q->limit) - q->claimed;
+  if (n <= 0) return 0;
+  if (n > RUN) n = RUN;
+  *first = q->claimed;
+  q->claimed += n;
   return n;
+}
+
+/* With the lock held, which is let go of meanwhile: prepare a claimed run. */
+static void make(yk_queue *q, int64_t first, int64_t n) {
+  yk__mutex_unlock(&q->lock);
+  for (int64_t k = first; k < first + n; k++) prepare(q, k);
+  yk__mutex_lock(&q->lock);
+  for (int64_t k = first; k < first + n; k++) q->ready[k % q->capacity] = k + 1;
+  yk__cond_broadcast(&q->filled);
 }
 
 static void *work(void *arg) {
   yk_queue *q = arg;
   int64_t first, n;
-  while ((n = claim(q, &first)) > 0) {
-    for (int64_t k = first; k < first + n; k++) prepare(q, k);
-    yk__mutex_lock(&q->lock);
-    for (int64_t k = first; k < first + n; k++) q->ready[k % q->capacity] = k + 1;
-    yk__cond_broadcast(&q->filled);
-    yk__mutex_unlock(&q->lock);
+  yk__mutex_lock(&q->lock);
+  while (!q->closed && q->claimed < q->limit) {
+    n = claim(q, q->taken + q->capacity, &first);
+    if (n > 0) make(q, first, n);
+    else yk__cond_wait(&q->freed, &q->lock);
   }
+  yk__mutex_unlock(&q->lock);
   return NULL;
 }
 
-/* Give back the slots of `done` examples just copied, and wait for the next ones: how many are ready in a row, at most `rows`.
- * 0 = closed. */
+/* Give back the slots of `done` examples just copied, and wait for the next ones, or make them where no thread is at it yet: how
+ * many are ready in a row, at most `rows`. 0 = closed. */
 static int64_t await(yk_queue *q, int64_t done, int64_t rows) {
-  int64_t n = 0;
+  int64_t n = 0, first;
   yk__mutex_lock(&q->lock);
   q->taken += done;
   if (done > 0) yk__cond_broadcast(&q->freed);
   if (rows > q->capacity) rows = q->capacity;
-  while (rows > 0 && !q->closed && q->ready[q->taken % q->capacity] != q->taken + 1) yk__cond_wait(&q->filled, &q->lock);
+  while (rows > 0 && !q->closed && q->ready[q->taken % q->capacity] != q->taken + 1) {
+    n = claim(q, q->taken + rows, &first);
+    if (n > 0) make(q, first, n);
+    else yk__cond_wait(&q->filled, &q->lock);
+  }
+  n = 0;
   while (n < rows && !q->closed && q->ready[(q->taken + n) % q->capacity] == q->taken + n + 1) n++;
   yk__mutex_unlock(&q->lock);
   return n;

@@ -3,13 +3,14 @@
  *
  * A figure is lighter than its background or darker by a coin, in random colours, so neither colour nor brightness tells the
  * class, nor does any sum over pixels; only the outline does, whatever its place, size and angle. Every draw is a function of
- * (seed, split, number of the picture), and all arithmetic is in integers: the same pictures on every machine.
+ * (seed, split, number of the picture), and all arithmetic is in integers: the same pictures on every machine. That is also
+ * why a picture need not be drawn before somebody looks at it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "base/thread.h"
 #include "data/dataset.h"
 
 enum {
@@ -243,34 +244,35 @@ static void finish(yk_draws *d, int32_t *pixel, uint8_t *out) {
   }
 }
 
-typedef struct yk_job { yk_dataset *d; uint64_t seed, split; } yk_job;
-
-static void draw_pictures(int64_t begin, int64_t end, void *arg) {
-  const yk_job *job = arg;
-  for (int64_t i = begin; i < end; i++) {
-    yk_draws d = { .seed = job->seed, .step = (uint64_t)i * 2 + job->split };
-    int32_t pixel[3 * PIXELS], strokes;
-    int kind = (int)(i % CLASSES);
-    paint_figure(&d, kind, pixel);
-    strokes = draw(&d, 1, STROKES);
-    for (int32_t s = 0; s < strokes; s++) {
-      yk_stroke stroke = draw_stroke(&d);
-      paint_stroke(&stroke, pixel);
-    }
-    finish(&d, pixel, job->d->image + i * 3 * PIXELS);
-    job->d->label[i] = (uint8_t)kind;
+static void draw_picture(const yk_dataset *set, int64_t i, uint8_t *out) {
+  yk_draws d = { .seed = set->seed, .step = (uint64_t)i * 2 + set->split };
+  int32_t pixel[3 * PIXELS], strokes;
+  paint_figure(&d, set->label[i], pixel);
+  strokes = draw(&d, 1, STROKES);
+  for (int32_t s = 0; s < strokes; s++) {
+    yk_stroke stroke = draw_stroke(&d);
+    paint_stroke(&stroke, pixel);
   }
+  finish(&d, pixel, out);
 }
 
 yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) {
-  yk_job job = { .seed = seed, .split = split == YK_TEST };
+  yk_dataset *d;
   if (out == NULL) return YK_FAIL(EINVAL, "yk_dataset_shapes10 needs a place for the result");
   YK_TRY(yk__split_check(split));
   if (n < 0 || n > MAX_PICTURES) return YK_FAIL(EINVAL, "shapes10 has 1 to %d pictures (0 = default), not %" PRId64, MAX_PICTURES, n);
   if (n == 0) n = split == YK_TEST ? TEST : TRAIN;
-  YK_TRY(yk__dataset_new("shapes10", n, SIDE, SIDE, 3, CLASSES, &job.d));
-  job.d->class_name = class_names;
-  yk__parallel_for(n, 256, draw_pictures, &job);
-  *out = job.d;
+  YK_TRY(yk__dataset_new("shapes10", n, SIDE, SIDE, 3, CLASSES, &d));
+  d->class_name = class_names;
+  d->seed = seed;
+  d->split = split == YK_TEST;
+  d->draw = draw_picture;
+  d->drawn = yk__calloc((size_t)n, sizeof *d->drawn);
+  if (d->drawn == NULL) {
+    yk_dataset_free(d);
+    return YK_ENOMEM;
+  }
+  for (int64_t i = 0; i < n; i++) d->label[i] = (uint8_t)(i % CLASSES);
+  *out = d;
   return YK_OK;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/thread.h"
 #include "run/run.h"
 #include "tensor/desc.h"
 
@@ -178,12 +180,17 @@ static yk_code compile(yk_session *s, const yk_binding *b, const yk_desc *desc, 
   if (now == NULL) return YK_ENOMEM;
   yk__vars_copy(s, now);
   yk_plan_request q = yk__session_request(s, b, desc, now);
+  uint64_t begin = yk__now_ns(), compiled;
   yk_code rc = yk__plan_compile(&q, &e->plan);
+  compiled = yk__now_ns();
   if (rc == YK_OK) rc = yk__vars_settle(s, now);
   yk__free(now);
   YK_TRY(rc);
   rc = activate(s, e);
   if (rc == YK_ENOMEM && yk__cache_clear(s)) rc = activate(s, e);  /* plans that are only kept give way to one that is needed */
+  if (rc == YK_OK)
+    YK_LOG(INFO, "a plan of %u instructions was compiled in %.1f ms and activated in %.1f ms", e->plan->ninstr,
+           (double)(compiled - begin) * 1e-6, (double)(yk__now_ns() - compiled) * 1e-6);
   return rc;
 }
 

@@ -27,6 +27,19 @@ static void check_run_folder(const char *folder) {
   }
 }
 
+/* The phases are all there, and no longer than the whole. */
+static void check_first_step(const char *line) {
+  static const char *const phase[] = { "build_seconds", "initialize_seconds", "evaluator_seconds", "step_seconds" };
+  double sum = 0;
+  assert_non_null(line);
+  for (size_t i = 0; i < sizeof phase / sizeof phase[0]; i++) {
+    double s = json_number(line, phase[i]);
+    if (!(s >= 0)) fail_msg("%s is %g", phase[i], s);
+    sum += s;
+  }
+  CHECK_NEAR(sum, json_number(line, "seconds"), 0.5 * json_number(line, "seconds"));
+}
+
 static void test_json_lines(void **state) {
   (void)state;
   char *out = SUCCEEDS("train", "mlp", "--data", "set", "--batch", "10", "--epochs", "2", "--json", "--interval", "0", "--out",
@@ -34,6 +47,7 @@ static void test_json_lines(void **state) {
   check_json(out, true);
   assert_non_null(strstr(out, "\"event\":\"start\""));
   assert_non_null(strstr(out, "\"event\":\"progress\",\"step\":8,"));
+  check_first_step(strstr(out, "\"event\":\"first_step\""));
   const char *last = last_line(out);
   static const char *const text[] = { "model", "data", "devices", "out", "interrupted" };
   static const char *const number[] = { "batch", "steps", "epochs", "seconds", "examples_per_second", "train_loss",

@@ -83,7 +83,7 @@ static yk_code draw_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const draw *r = k->state;
   draw_call c = { r, (uint64_t)*(const int64_t *)arg[0], arg[1] };
   (void)workspace;
-  if (r->n) yk__cpu_host->parallel_for(r->n, 2048, draw_piece, &c);
+  if (r->n) yk__cpu_host->parallel_for(r->n, L_GRAIN, draw_piece, &c);
   return YK_OK;
 }
 

@@ -117,13 +117,14 @@ static void take(yk_chosen *out, size_t n, const yk_device_info *info, bool gpus
   }
 }
 
-/* What the machine has, for a message. */
+/* What the machine has, for a message: "cpu:0, gpu:0". */
 static const char *present(size_t n, const yk_device_info *info, char *buffer, size_t bytes) {
   size_t at = 0;
   buffer[0] = '\0';
   for (size_t i = 0; i < n && at < bytes; i++) {
-    const char *last = strrchr(info[i].name, '/');
-    int wrote = snprintf(buffer + at, bytes - at, "%s%s", i > 0 ? ", " : "", last != NULL ? last : info[i].name);
+    const char *number = strrchr(info[i].name, ':');
+    int wrote = snprintf(buffer + at, bytes - at, "%s%s%s", i > 0 ? ", " : "", strcmp(info[i].type, "GPU") == 0 ? "gpu" : "cpu",
+                         number != NULL ? number : "");
     if (wrote < 0) break;
     at += (size_t)wrote;
   }

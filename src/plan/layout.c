@@ -11,6 +11,7 @@
  */
 #include "plan/layout.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "op/registry.h"
@@ -30,6 +31,16 @@ static int open_family(const yk_ir *ir, uint32_t v) {
   return f != 0 && !ir->req->var[f - 1].layout_settled;
 }
 
+/* The driver has said why; the rest of a refusal: operation, device, devices there are, a way out. */
+static yk_code no_kernel(const yk_ir *ir, uint32_t id, const yk_device *d) {
+  char w[256], why[512], have[512];
+  const char *said = yk_error_message();
+  snprintf(why, sizeof why, "%s", said[0] ? said : "no kernel");
+  yk__devices_text(ir->req->devices, have, sizeof have);
+  return YK_FAIL(EUNSUPPORTED, "%s cannot run on %s: %s. Devices: %s. Cast to a type that has a kernel ('yoke ops' lists them), or "
+                 "place it on a device that has one", yk__ir_where(ir, id, w), d->name, why, have);
+}
+
 /* Prepare the kernel of node `id` with layouts in `in`, `out` as yk_kernel_spec says. */
 static yk_code prepare(yk_layout *l, uint32_t id, yk_desc *in, yk_desc *out, uint16_t flags, yk_kernel **kernel, yk_kernel_info *info) {
   yk_ir *ir = l->ir;
@@ -43,7 +54,8 @@ static yk_code prepare(yk_layout *l, uint32_t id, yk_desc *in, yk_desc *out, uin
   *info = (yk_kernel_info){ .size = sizeof *info };
   *kernel = NULL;
   rc = d->driver->kernel_prepare(d->dev, &spec, kernel, info);
-  if (rc != YK_OK) return yk__fail_prefix(rc, "%s on %s: ", yk__ir_where(ir, id, w), d->name);
+  if (rc == YK_EUNSUPPORTED) return no_kernel(ir, id, d);
+  if (rc != YK_OK) return yk__fail_prefix(rc, "%s on %s", yk__ir_where(ir, id, w), d->name);
   return YK_OK;
 }
 

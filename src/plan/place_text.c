@@ -29,8 +29,8 @@ static void members_text(const yk_placer *p, uint32_t root, uint32_t but, char *
     uint32_t r = id;
     while (p->parent[r] != r) r = p->parent[r];
     if (r != root || id == but) continue;
-    int wrote = shown == 0 ? snprintf(buf, bytes, ", which sits with %u other%s: ", (unsigned)n - 1, n == 2 ? "" : "s")
-                           : snprintf(buf + at, bytes - at, ", ");
+    int wrote = shown ? snprintf(buf + at, bytes - at, ", ")
+                      : snprintf(buf, bytes, ", which sits with %u other%s: ", (unsigned)n - 1, n == 2 ? "" : "s");
     if (wrote > 0) at += (size_t)wrote;
     const char *asks = x->device_text[0] ? ", asks for " : "";
     if (at < bytes) wrote = snprintf(buf + at, bytes - at, "'%.80s' (%s%s%s)", x->name, x->op->label, asks, x->device_text);

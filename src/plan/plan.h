@@ -67,8 +67,8 @@ typedef struct yk_place_request {
   int soft;
   uint32_t first;              /* node from which on moves are told */
 } yk_place_request;
-/* Device of every node of the graph, [nnode] device indexes; does not prune. moves, unless NULL: a line for all nodes that soft
- * placement moved alike. Errors name op, device asked for, devices there are, reason and a way out. */
+/* Device of every node of the graph, [nnode] device indexes; does not prune. moves, unless NULL: a line for all nodes that
+ * soft placement moved alike. Errors name op, device asked for, devices there are, reason and a way out. */
 yk_code yk__place_graph(const yk_place_request *r, uint16_t *dev_of_node, yk_str *moves) YK_CHECKED;
 
 #endif

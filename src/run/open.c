@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/param.h"
 #include "device/visible.h"
 #include "run/run.h"
@@ -104,16 +105,21 @@ static void describe(uint16_t n, char (*text)[YK__UUID_BYTES], yk_gpu_id *gpu) {
 }
 
 /* Order, CUDA_VISIBLE_DEVICES, the session's list: physical[k] and platform[k] are the numbers of what becomes gpu:k.
- * room: [2n] */
-static yk_code choose_visible(const char *list, uint16_t n, yk_gpu_id *gpu, yk_gpu_id *sorted, uint16_t *room, uint16_t *physical,
-                              uint16_t *platform, uint16_t *visible) {
+ * sorted: [n], room: [2n] */
+static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_gpu_id *gpu, yk_gpu_id *sorted, uint16_t *room,
+                              uint16_t *physical, uint16_t *platform, uint16_t *visible) {
   uint16_t *order = room, *seen = room + n, nseen;
   yk__gpu_order(yk__env("CUDA_DEVICE_ORDER"), n, gpu, order);
   for (uint16_t k = 0; k < n; k++) sorted[k] = gpu[order[k]];
   nseen = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, sorted, seen);
-  YK_TRY(yk__visible_list(list, nseen, platform, visible));
-  for (uint16_t k = 0; k < *visible; k++) physical[k] = order[seen[platform[k]]];
-  return YK_OK;
+  yk_code rc = yk__visible_list(o->visible_devices, nseen, platform, visible);
+  if (rc == YK_EINVAL && nseen == 0 && o->allow_soft_placement) {
+    YK_LOG(NOTICE, "%s; it goes on without, as soft placement allows", yk_error_message());
+    yk_error_clear();
+    return YK_OK;
+  }
+  for (uint16_t k = 0; k < *visible && rc == YK_OK; k++) physical[k] = order[seen[platform[k]]];
+  return rc;
 }
 
 /* Which virtual GPUs there are for this session; s->physical and s->platform number them, behind the CPU devices. */
@@ -127,7 +133,7 @@ static yk_code count_visible(yk_session *s, uint16_t *visible) {
   yk_code rc = s->physical && s->platform && text && gpu && room ? YK_OK : YK_ENOMEM;
   if (rc == YK_OK) {
     describe(n, text, gpu);
-    rc = choose_visible(s->options.visible_devices, n, gpu, gpu + n, room, s->physical + ncpu, s->platform + ncpu, visible);
+    rc = choose_visible(&s->options, n, gpu, gpu + n, room, s->physical + ncpu, s->platform + ncpu, visible);
   }
   yk__free(text);
   yk__free(gpu);

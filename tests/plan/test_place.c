@@ -327,12 +327,30 @@ static void test_strict(void **state) {
   fixture_close(&f);
 }
 
+/* Where no device has a kernel, the step is refused when it is compiled, in the same words. */
+static void test_no_kernel_anywhere(void **state) {
+  yk_fixture f;
+  yk_desc d = { .dtype = YK_F32, .rank = 2, .dim = { 2, 3 } };
+  yk_value x, y;
+  (void)state;
+  open_dumb(&f, 1, 1);
+  f.devices->at[0].driver = &dumb;                     /* now both are */
+  x = input(&f, "x");
+  y = yk_exp(yk_named(f.g, "y"), x);
+  yk_error_clear();
+  CHECK_INT(fixture_compile(&f, 1, &x, &d, 1, &y, 0, NULL), YK_EUNSUPPORTED);
+  WORDS(yk_error_message(), "y (Exp)", "test_place.c:", "cannot run on /job:localhost/replica:0/task:0/device:GPU:0: no kernel", "Devices: ",
+        "device:CPU:0", "'yoke ops'");
+  yk_error_clear();
+  fixture_close(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_preferences), cmocka_unit_test(test_sources), cmocka_unit_test(test_variables),
     cmocka_unit_test(test_variables_stay), cmocka_unit_test(test_absent), cmocka_unit_test(test_conflict),
     cmocka_unit_test(test_host_only),     cmocka_unit_test(test_missing_kernel), cmocka_unit_test(test_group_moves), cmocka_unit_test(test_report),
-    cmocka_unit_test(test_strict),
+    cmocka_unit_test(test_strict), cmocka_unit_test(test_no_kernel_anywhere),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

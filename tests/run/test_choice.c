@@ -140,6 +140,25 @@ static void hear(int level, const char *line, void *arg) {
   snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", line);
 }
 
+/* A list of GPUs on a machine without any is refused, or with soft placement told. */
+static void test_list_without_gpus(void **state) {
+  (void)state;
+  yk_graph *g = new_graph();
+  yk_session *s = NULL;
+  yk_session_options o = options(0);
+  o.visible_devices = "0";
+  FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "there is no GPU");
+  o.allow_soft_placement = true;
+  told[0] = '\0';
+  ntold = 0;
+  yk__log_sink(hear, NULL);
+  s = open_with(g, o);
+  yk__log_sink(NULL, NULL);
+  assert_int_equal(yk_session_device_count(s), 1);
+  if (ntold != 1 || !strstr(told, "goes on without")) fail_msg("%d lines: %s", ntold, told);
+  end(s, g);
+}
+
 static yk_graph *moving(yk_value *y) {
   yk_graph *g = new_graph();
   YK_DEVICE(g, "/gpu:3") {
@@ -278,7 +297,8 @@ static void test_branches_overlap(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_lists), cmocka_unit_test(test_uuid), cmocka_unit_test(test_select), cmocka_unit_test(test_numbers),
-    cmocka_unit_test(test_moves_are_told_once), cmocka_unit_test(test_refused_when_made), cmocka_unit_test(test_variables_stay),
+    cmocka_unit_test(test_list_without_gpus), cmocka_unit_test(test_moves_are_told_once),
+    cmocka_unit_test(test_refused_when_made), cmocka_unit_test(test_variables_stay),
     cmocka_unit_test(test_branches_overlap),
   };
   unsetenv("CUDA_VISIBLE_DEVICES");

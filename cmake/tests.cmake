@@ -36,6 +36,8 @@ foreach(source ${tests})
   set_tests_properties(${area}.${what} PROPERTIES LABELS ${area} TIMEOUT 900 ENVIRONMENT "${environment}")
 endforeach()
 
+include(cmake/fakes.cmake)
+
 # yoke_lint(NAME COMMAND...): a check of the sources, label "lint".
 function(yoke_lint name)
   add_test(NAME lint.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

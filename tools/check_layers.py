@@ -10,6 +10,7 @@ import sys
 
 MAY = {  # layer -> layers it may include
     "base": "",
+    "doctor": "base",
     "tensor": "base",
     "device": "base tensor",
     "comm": "base device",
@@ -23,7 +24,7 @@ MAY = {  # layer -> layers it may include
     "store": "base tensor graph run",
     "train": "base tensor op graph autodiff run store data",
     "model": "base tensor op graph autodiff run store data train",
-    "cli": "base op device plan run store data train model",
+    "cli": "base doctor op device plan run store data train model",
     "backend": "",
 }
 ONLY = {("op", "ops"): "ops.def", ("plan", "ops"): "fusions.h"}  # (layer, included layer) -> the one file it may take from there

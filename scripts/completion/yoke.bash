@@ -5,7 +5,7 @@ _yoke() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} options
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "train evaluate explain ops devices params --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "train evaluate explain ops devices doctor config params --help --version" -- "$word"))
     return
   fi
   case $before in
@@ -14,6 +14,7 @@ _yoke() {
     --trace) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus) return ;;
+    --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --devices --virtual-gpus --batch --steps --epochs --lr --seed --out --trace --interval --soft-placement
@@ -22,6 +23,8 @@ _yoke() {
     explain) options="--devices --virtual-gpus --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus --json --help" ;;
+    doctor) options="--virtual-gpus --require --json --help" ;;
+    config) options="--dump --json --help" ;;
     params) options="--json --help" ;;
     *) return ;;
   esac

@@ -20,13 +20,13 @@ enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 
 enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path, a list */
 
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
-  const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace;
+  const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace, *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */
   double epochs, lr, interval;
-  bool quiet, json, soft_placement, log_device_placement, no_gradient, help, version;
+  bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, help, version;
 } yk_cli;
 
-typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__PARAMS, YK__NVERBS } yk_verb_id;
+typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS } yk_verb_id;
 
 typedef struct yk_verb {
   const char *name, *operand, *doc;  /* operand: "MODEL", or NULL */
@@ -148,6 +148,12 @@ int yk__cmd_evaluate(const yk_cli *c);
 int yk__cmd_explain(const yk_cli *c);
 int yk__cmd_ops(const yk_cli *c);
 int yk__cmd_devices(const yk_cli *c);
+int yk__cmd_doctor(const yk_cli *c);
+int yk__cmd_config(const yk_cli *c);
 int yk__cmd_params(const yk_cli *c);
+
+/* Every setting as a JSON array on stdout; "default", "environment" or "call". cmd_params.c. */
+void yk__params_json(void);
+const char *yk__origin_text(const char *name);
 
 #endif

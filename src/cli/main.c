@@ -17,6 +17,9 @@ const yk_verb yk__verbs[YK__NVERBS] = {
   [YK__EXPLAIN]  = { "explain", "MODEL", "print the plan of the training step: every kernel, copy and byte", yk__cmd_explain },
   [YK__OPS]      = { "ops", NULL, "list the operations, and which data types each device has a kernel for", yk__cmd_ops },
   [YK__DEVICES]  = { "devices", NULL, "list the devices of this machine", yk__cmd_devices },
+  [YK__DOCTOR]   = { "doctor", NULL, "examine driver, libraries and devices: what works, what is missing, what mends it",
+                     yk__cmd_doctor },
+  [YK__CONFIG]   = { "config", NULL, "print the configuration: what each setting is, who set it, what it means", yk__cmd_config },
   [YK__PARAMS]   = { "params", NULL, "list the settings: name, environment variable, value, origin", yk__cmd_params },
 };
 

@@ -18,7 +18,7 @@ const yk_opt yk__options[] = {
     "shapes10 (built in, the default), or a folder with CIFAR-10 in binary form" },
   { "--devices", "LIST", YK__OPT_TEXT, FIELD(devices), 0, 0, NETWORK,
     "where to compute: gpu:0,gpu:1 or cpu:0; auto takes what works (default: the virtual GPUs, else cpu:0)" },
-  { "--virtual-gpus", "N[:LIMIT]", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, NETWORK | BIT(DEVICES),
+  { "--virtual-gpus", "N[:LIMIT]", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, NETWORK | BIT(DEVICES) | BIT(DOCTOR),
     "emulate N GPUs on host cores, each with LIMIT bytes of memory, as 2:512MiB" },
   { "--batch", "N", YK__OPT_INT, FIELD(batch), 1, 1e6, NETWORK, "pictures a step, all devices together (default: the network's)"
     },
@@ -38,8 +38,11 @@ const yk_opt yk__options[] = {
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
     "print the device of every operation" },
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
+  { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR), "gpu: exit status 3 unless a real GPU computes rightly" },
+  { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
-  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) | BIT(PARAMS),
+  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) |
+    BIT(DOCTOR) | BIT(CONFIG) | BIT(PARAMS),
     "print JSON: one object a line (train), or one value" },
   { "--help", NULL, YK__OPT_FLAG, FIELD(help), 0, 0, 0, "print this" },
   { 0 },

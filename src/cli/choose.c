@@ -183,8 +183,8 @@ static int check(const yk_cli *c, yk_chosen *out, size_t n, const yk_device_info
     }
     out->absent[k] = !found;
     if (!found && !soft)
-      return yk__die(YK__EXIT_NO_GPU, "no usable GPU for %s; there is %s (%s). --virtual-gpus N emulates N GPUs, "
-                     "--soft-placement runs elsewhere", out->at[k], have, why_none(why, sizeof why));
+      return yk__die(YK__EXIT_NO_GPU, "no usable GPU for %s; there is %s (%s). 'yoke doctor' tells more, "
+                     "--virtual-gpus N emulates N GPUs, --soft-placement runs elsewhere", out->at[k], have, why_none(why, sizeof why));
     if (!found) replace(out, k, n, info);
   }
   if (!c->quiet) tell_replaced(out, have);

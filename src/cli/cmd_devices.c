@@ -70,7 +70,6 @@ int yk__cmd_devices(const yk_cli *c) {
     else put_line(&d);
     any |= rc == YK_OK && strcmp(d.type, "GPU") == 0;
   }
-  if (!c->json && !any) put_reason();
   if (c->json) {
     yk__json_close(&o, ']');
     yk__json_flush(&o, stdout, NULL);
@@ -78,5 +77,6 @@ int yk__cmd_devices(const yk_cli *c) {
   yk__str_free(&o.text);
   yk_session_close(s);
   yk_graph_free(g);
+  if (status == 0 && !c->json && !any) put_reason();
   return status;
 }

@@ -2,14 +2,17 @@
  * libraries.c - ask the libraries of a GPU's vendor whether they are there.
  *
  * The driver is asked how many devices it sees, by the two functions that every
- * version of it has. What the loader says is passed on, unless it only says that the file is missing.
+ * version of it has. What the loader says is passed on, unless it only says that the file is missing. A library may crash
+ * or hang as it pleases: a child process asks.
  */
 #include "device/libraries.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/child.h"
 
 static const char *const libraries[] = { "libcuda.so.1", "libnvidia-ml.so.1" };
 
@@ -48,14 +51,33 @@ static void ask(const char *name, char *buf, size_t n) {
   dlclose(lib);
 }
 
-char *yk__gpu_libraries(char *buf, size_t n) {
-  size_t at = 0;
-  if (n) buf[0] = '\0';
-  for (size_t i = 0; i < sizeof libraries / sizeof *libraries && at < n; i++) {
+enum { MOST = 400, TIME_MS = 5000 };
+
+/* In the child: as far as it gets is what is told. */
+static void ask_all(void *arg, void *answer) {
+  char *text = answer;
+  (void)arg;
+  for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
     char what[160];
+    size_t at = strlen(text);
+    snprintf(text + at, MOST - at, "%s%s: ", i ? "; " : "tried ", libraries[i]);
     ask(libraries[i], what, sizeof what);
-    int wrote = snprintf(buf + at, n - at, "%s%s: %s", i ? "; " : "tried ", libraries[i], what);
-    if (wrote > 0) at += (size_t)wrote;
+    at = strlen(text);
+    snprintf(text + at, MOST - at, "%s", what);
   }
+}
+
+char *yk__gpu_libraries(char *buf, size_t n) {
+  yk_child c = { 0 };
+  if (yk__child_start(&c, ask_all, NULL, MOST, TIME_MS) != YK_OK) {
+    snprintf(buf, n, "the libraries could not be asked: %s", yk_error_message());
+    yk_error_clear();
+    return buf;
+  }
+  yk__child_wait(&c);
+  bool crashed = c.end == YK__CHILD_SIGNALLED || c.end == YK__CHILD_EXITED;
+  const char *end = c.end == YK__CHILD_RETURNED ? "" : crashed ? "found, but it crashes" : "found, but it hangs";
+  snprintf(buf, n, "%.*s%s", MOST - 1, (const char *)c.answer, end);
+  yk__child_free(&c);
   return buf;
 }

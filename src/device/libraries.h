@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-/* "tried libcuda.so.1: not found; libnvidia-ml.so.1: not found". Returns buf, always terminated. One thread at a time. */
+/* "tried libcuda.so.1: not found; libnvidia-ml.so.1: not found". Returns buf, always terminated. The process
+ * should have no other threads that work meanwhile (see base/child.h); it takes at most five seconds. */
 char *yk__gpu_libraries(char *buf, size_t n);
 
 #endif

@@ -161,6 +161,7 @@ static void test_libraries(void **state) {
     { "int cuInit(unsigned f) { return 0; } int cuDeviceGetCount(int *n) { *n = 0; return 0; }", "libcuda.so.1: found, but it sees no GPU" },
     { "int cuInit(unsigned f) { return 100; } int cuDeviceGetCount(int *n) { return 3; }", "libcuda.so.1: found, but it fails with code 100" },
     { "int nothing;", "libcuda.so.1: found, but it lacks cuInit" },
+    { "int cuInit(unsigned f) { __builtin_trap(); } int cuDeviceGetCount(int *n) { return 0; }", "libcuda.so.1: found, but it crashes" },
   };
   const char *before = getenv("LD_LIBRARY_PATH");
   char *old = before ? strdup(before) : NULL;

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <yoke/nn.h>
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "run/run.h"
@@ -234,6 +235,43 @@ static void test_variables_stay(void **state) {
   end(s, g);
 }
 
+/* The n-th allocation fails, for every n: a clean ENOMEM while devices are chosen and the graph is placed, and nothing leaks. */
+static void test_out_of_memory(void **state) {
+  (void)state;
+  yk_value y;
+  yk_graph *g = moving(&y);
+  uint64_t live = yk__alloc_live(), n = 1;
+  yk__log_sink(hear, NULL);
+  for (int done = 0; !done; n++) {
+    yk_session *s = NULL;
+    yk_session_options o = options(3);
+    o.visible_devices = "2,0";
+    o.allow_soft_placement = true;
+    yk__alloc_fail_at(n);
+    yk_code rc = yk_session_open(g, &o, &s);
+    yk__alloc_fail_at(0);
+    done = rc == YK_OK;
+    if (!done && rc != YK_ENOMEM) fail_msg("allocation %d: %s: %s", (int)n, yk_code_name(rc), yk_error_message());
+    yk_session_close(s);
+    if (yk__alloc_live() != live) fail_msg("allocation %d: %d leaked", (int)n, (int)(yk__alloc_live() - live));
+  }
+  yk__log_sink(NULL, NULL);
+  assert_true(n > 10);
+  yk_graph_free(g);
+  for (int done = 0, k = 1; !done; k++) {
+    const char *const gpus[] = { "/gpu:0", "/gpu:1" };
+    yk_replica_setter *s;
+    g = new_graph();
+    yk__alloc_fail_at((uint64_t)k);
+    s = yk_replica_setter_new(g, &(yk_replica_options){ .ndevices = 2, .devices = gpus, .by_size = true });
+    YK_REPLICA(g, s) (void)yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ONES, NULL);
+    yk__alloc_fail_at(0);
+    done = yk_graph_status(g) == YK_OK;
+    if (!done && yk_graph_status(g) != YK_ENOMEM) fail_msg("allocation %d: %s", k, yk_error_message());
+    yk_graph_free(g);
+  }
+}
+
 /* ---- independent branches ----------------------------------------------------------------------------------------- */
 
 enum { SIDE = 96, CHAIN = 8, TRIES = 200 };
@@ -298,7 +336,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_lists), cmocka_unit_test(test_uuid), cmocka_unit_test(test_select), cmocka_unit_test(test_numbers),
     cmocka_unit_test(test_list_without_gpus), cmocka_unit_test(test_moves_are_told_once),
-    cmocka_unit_test(test_refused_when_made), cmocka_unit_test(test_variables_stay),
+    cmocka_unit_test(test_refused_when_made), cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_variables_stay),
     cmocka_unit_test(test_branches_overlap),
   };
   unsetenv("CUDA_VISIBLE_DEVICES");

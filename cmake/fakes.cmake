@@ -14,6 +14,7 @@ endforeach()
 
 yoke_fake(cuda_13_0 cuda VERSION=13000)
 yoke_fake(cuda_12_2 cuda VERSION=12020)
+yoke_fake(cuda_11_4 cuda VERSION=11040)
 yoke_fake(cuda_two cuda VERSION=13000 CARDS=2)
 yoke_fake(cuda_mixed cuda VERSION=13000 CARDS=2 SECOND_CAPABILITY=61)
 yoke_fake(cuda_volta cuda VERSION=13000 CAPABILITY=70)

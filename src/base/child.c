@@ -2,7 +2,8 @@
  * child.c - fork, catch what the child prints, wait for it with a limit.
  *
  * The pipe from the child's output serves twice: its end of file tells that the child
- * is gone, or nearly so, without a busy loop. One byte behind the answer tells a return from an exit. Linux ends the child with its parent.
+ * is gone, or nearly so, without a busy loop. One byte behind the answer tells a return from an exit.
+ * Linux ends the child with its parent.
  */
 #include "base/child.h"
 #include "base/error.h"

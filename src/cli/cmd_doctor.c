@@ -11,7 +11,7 @@
 #include "device/device.h"
 #include "doctor/doctor.h"
 
-/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text --------------------------------------------------------------------------------------------------------- */
 
 static void put_verdict(const yk_verdict *v) {
   printf("%-4s  %-13s  %s\n", yk__doctor_state_text(v->state), v->check, v->says);
@@ -28,7 +28,7 @@ static void put_text(const yk_doctor_report *r) {
   printf("\n%s\n", r->summary);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void put_checks(yk_json *o, const yk_doctor_report *r) {
   yk__json_open(o, "checks", '[');
@@ -100,7 +100,7 @@ static void put_json(const yk_doctor_report *r) {
   yk__str_free(&o.text);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------------------ */
+/* ---- the command -------------------------------------------------------------------------------------------------- */
 
 static int status_of(const yk_cli *c, const yk_doctor_report *r) {
   if (!r->cpu_works) return yk__die(YK__EXIT_RUN, "training does not work on the CPU; the verdict \"matmul\" tells why");

@@ -38,7 +38,8 @@ const yk_opt yk__options[] = {
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
     "print the device of every operation" },
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
-  { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR), "gpu: exit status 3 unless a real GPU computes rightly" },
+  { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR),
+    "gpu: exit status 3 unless a real GPU computes rightly" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
   { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) |

@@ -34,9 +34,10 @@ static void keep_cards(const yk_lib_file *driver, yk_doctor_report *r) {
     r->failed = true;
     return;
   }
-  for (int i = 0; i < p->ncards; i++)
-    r->cards[r->ncards++] = (yk_doctor_card){ yk__say(r, "%s", p->card[i].name), yk__say(r, "%s", p->card[i].bus), p->card[i].major,
-                                              p->card[i].minor, p->card[i].bytes };
+  for (int i = 0; i < p->ncards; i++) {
+    const char *name = yk__say(r, "%s", p->card[i].name), *bus = yk__say(r, "%s", p->card[i].bus);
+    r->cards[r->ncards++] = (yk_doctor_card){ name, bus, p->card[i].major, p->card[i].minor, p->card[i].bytes };
+  }
 }
 
 static const yk_verdict *first_bad(const yk_doctor_report *r) {
@@ -74,7 +75,8 @@ static void sum_up(const yk_facts *f, yk_doctor_report *r) {
   if (f->env->session != NULL) cpu = r->cpu_works ? "training works on the CPU" : "training does not work on the CPU";
   if (why != NULL && strcmp(why->check, "driver") == 0 && m->toolkit[0] != '\0') {
     int v = m->toolkit_version;
-    toolkit = yk__say(r, "; the CUDA toolkit %d.%d is there, in %s", v / 1000, v % 1000 / 10, m->toolkit);
+    toolkit = v != 0 ? yk__say(r, "; the CUDA toolkit %d.%d is there, in %s", v / 1000, v % 1000 / 10, m->toolkit)
+        : yk__say(r, "; the CUDA toolkit is there, in %s", m->toolkit);
   }
   if (why != NULL) gpu = yk__say(r, "no GPU can be used: %s%s", why->says, toolkit);
   r->summary = r->gpu_works ? yk__say(r, "%s and on the GPU", cpu) : yk__say(r, "%s; %s", cpu, gpu);

@@ -12,7 +12,7 @@
 #include <yoke/session.h>
 #include "base/alloc.h"
 
-/* Where to look. Folders in lists stand between colons; "" is an empty list. All strings are borrowed until the report is freed. */
+/* Where to look. Folders in lists stand between colons; "" is an empty list. Strings are borrowed until the report is freed. */
 typedef struct yk_doctor_env {
   const char *ld_library_path;     /* NULL: not set */
   const char *ld_cache;            /* the loader's cache */

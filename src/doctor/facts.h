@@ -12,9 +12,11 @@
 
 enum { YK__MAX_FILES = 12, YK__MAX_CARDS = 16, YK__MAX_NODES = 40 };
 
-/* ---- libraries: libs.c, search.c, probe.c --------------------------------------------------------------------------- */
+/* ---- libraries: libs.c, search.c, probe.c ------------------------------------------------------------------------- */
 
-typedef enum yk_lib_id { YK__LIB_CUDA, YK__LIB_CUDART, YK__LIB_CUBLAS, YK__LIB_CUDNN, YK__LIB_NCCL, YK__LIB_MPI, YK__NLIBS } yk_lib_id;
+typedef enum yk_lib_id {
+  YK__LIB_CUDA, YK__LIB_CUDART, YK__LIB_CUBLAS, YK__LIB_CUDNN, YK__LIB_NCCL, YK__LIB_MPI, YK__NLIBS
+} yk_lib_id;
 
 /* What a library told in the child; lies in memory shared with it, so it is what was known when the child ended. */
 typedef struct yk_probe {
@@ -50,7 +52,7 @@ typedef struct yk_lib_file {
 
 typedef struct yk_lib_facts { const yk_lib *lib; int n; yk_lib_file file[YK__MAX_FILES]; } yk_lib_facts;
 
-/* ---- the machine: machine.c ------------------------------------------------------------------------------------------ */
+/* ---- the machine: machine.c --------------------------------------------------------------------------------------- */
 
 typedef struct yk_dev_node { const char *path; bool there, usable; unsigned mode; const char *owner, *group; } yk_dev_node;
 
@@ -70,7 +72,7 @@ typedef struct yk_machine_facts {
   bool ubuntu;
 } yk_machine_facts;
 
-/* ---- all of it --------------------------------------------------------------------------------------------------------- */
+/* ---- all of it ---------------------------------------------------------------------------------------------------- */
 
 typedef struct yk_facts {
   const yk_doctor_env *env;

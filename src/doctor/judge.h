@@ -23,7 +23,7 @@ void yk__judge_mpi(const yk_facts *f, yk_doctor_report *r);
 void yk__judge_shm(const yk_facts *f, yk_doctor_report *r);
 void yk__judge_toolkit(const yk_facts *f, yk_doctor_report *r);
 
-/* ---- shared by the judges: report.c, presence.c, needs.c ----------------------------------------------------------------- */
+/* ---- shared by the judges: report.c, presence.c, needs.c ---------------------------------------------------------- */
 
 /* Add a verdict. Strings are borrowed for the life of the report. */
 void yk__verdict(yk_doctor_report *r, yk_verdict v);
@@ -45,7 +45,8 @@ const char *yk__version_text(yk_doctor_report *r, const yk_lib_file *file);
 /* "libcudart.so.13 or libcudart.so.12". */
 const char *yk__names_text(yk_doctor_report *r, const yk_lib *lib, const int *want);
 /* A warning if files of the accepted name but of other versions lie behind it on the path. */
-void yk__judge_several(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *winner, const char *title);
+void yk__judge_several(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *winner,
+                       const char *title);
 
 /* What each CUDA major needs: NULL for one that nobody knows. */
 typedef struct yk_cuda_need {

@@ -40,7 +40,7 @@ static const char *needed_driver(const yk_facts *f, yk_doctor_report *r) {
   return n != NULL ? yk__say(r, "the NVIDIA driver, release %s or newer (for CUDA %d)", n->driver, n->cuda) : "the NVIDIA driver";
 }
 
-/* ---- stub -------------------------------------------------------------------------------------------------------------------- */
+/* ---- stub --------------------------------------------------------------------------------------------------------- */
 
 /* LD_LIBRARY_PATH without its folders of stubs. */
 typedef struct rest { yk_doctor_report *r; const char *text; } rest;
@@ -65,7 +65,7 @@ static void stub(const yk_facts *f, yk_doctor_report *r, const yk_lib_file *file
   yk__verdict(r, v);
 }
 
-/* ---- start-up ------------------------------------------------------------------------------------------------------------------ */
+/* ---- start-up ----------------------------------------------------------------------------------------------------- */
 
 /* What the start-up call's number means. */
 static const struct { int code; const char *says, *needed, *next; } codes[] = {
@@ -110,17 +110,18 @@ static void failed(const yk_facts *f, yk_doctor_report *r, const yk_lib_file *fi
   yk__verdict(r, v);
 }
 
-/* Does the driver run the runtime? Adds the verdict, good or bad. */
+/* Does the driver run the runtime, or any that would do if there is none? Adds the verdict, good or bad. */
 static void fit(const yk_facts *f, yk_doctor_report *r, const yk_lib_file *file, yk_accepted *a, const char *at) {
+  enum { OLDEST = 12 };                            /* CUDA version that yoke can use */
   const yk_lib_file *runtime = runtime_for(f, file->probe->major);
+  int major = file->probe->major, needs = runtime != NULL ? runtime->number : OLDEST;
   yk_verdict v = verdict(f, needed_driver(f, r), "nothing to do");
   v.found = at;
-  if (runtime != NULL && runtime->number > file->probe->major) {
-    const yk_cuda_need *n = yk__cuda_need(runtime->number);
-    v.says = yk__say(r, "the driver is too old: it runs CUDA up to %s, the runtime is %s", yk__version_text(r, file),
-                     yk__version_text(r, runtime));
-    v.needed = yk__say(r, "driver release %s or newer for CUDA %d, or a CUDA %d runtime", n != NULL ? n->driver : "?",
-                       runtime->number, file->probe->major);
+  if (major < needs) {
+    const char *other = major < OLDEST ? "" : yk__say(r, ", or a CUDA %d runtime", major);
+    v.says = yk__say(r, "the driver is too old: it runs CUDA up to %s, %s %s", yk__version_text(r, file),
+                     runtime != NULL ? "the runtime is" : "needed is", runtime != NULL ? yk__version_text(r, runtime) : "12");
+    v.needed = yk__say(r, "driver release %s or newer for CUDA %d%s", yk__cuda_need(needs)->driver, needs, other);
     v.next = yk__install_driver(f, r);
   } else {
     v.state = YK__GOOD;
@@ -137,7 +138,8 @@ static const yk_lib_file *present(const yk_facts *f, yk_doctor_report *r) {
   if (strcmp(m->card_driver, "nouveau") == 0)
     p.needed = yk__say(r, "%s in place of the kernel driver nouveau, which has the card now", p.needed);
   if (m->ncards == 0 && m->module[0] == '\0' && m->nnodes == 0) {
-    p.needed = yk__say(r, "an NVIDIA card, of which there is no sign here, and %s; a container gets both with --gpus all", p.needed);
+    p.needed = yk__say(r, "an NVIDIA card, of which there is no sign here, and %s; a container gets both with --gpus all",
+                       p.needed);
     p.install = "lspci | grep -i nvidia   # is there a card? without one, go on on the CPU";
   } else if (m->module[0] != '\0') {
     p.needed = yk__say(r, "%s; its kernel module %s is loaded, so in a container: start it with --gpus all", p.needed, m->module);
@@ -156,15 +158,17 @@ void yk__judge_driver(const yk_facts *f, yk_doctor_report *r, yk_accepted *a) {
   if (f->machine.stub_dir[0] != '\0') stub(f, r, NULL);
   file = present(f, r);
   if (file == NULL) return;
+  int code = file->probe->code;
   const char *at = yk__say(r, "%s (%s), for CUDA %s", file->path, file->via, yk__version_text(r, file));
   if (module[0] != '\0' && release(file)[0] != '\0' && strcmp(module, release(file)) != 0) {
-    yk_verdict v = verdict(f, "the same release of both; after an update of the driver the new module is loaded by a reboot", "sudo reboot");
+    yk_verdict v = verdict(f, "the same release of both; after an update of the driver a reboot loads the new module",
+                           "sudo reboot");
     v.says = yk__say(r, "driver library %s and kernel module %s are of different releases", release(file), module);
     v.found = at;
     yk__verdict(r, v);
-  } else if (file->probe->code == NO_DEVICE || file->probe->code == BAD_DEVICE || (!file->probe->code && file->probe->ncards == 0)) {
+  } else if (code == NO_DEVICE || code == BAD_DEVICE || (code == 0 && file->probe->ncards == 0)) {
     no_device(f, r, at);
-  } else if (file->probe->code != 0) {
+  } else if (code != 0) {
     failed(f, r, file, at);
   } else {
     fit(f, r, file, a, at);

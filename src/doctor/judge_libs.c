@@ -6,7 +6,8 @@
  */
 #include "doctor/judge.h"
 
-static yk_verdict good(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *file, const char *title) {
+static yk_verdict good(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *file,
+                       const char *title) {
   return (yk_verdict){ YK__GOOD, l->lib->check, yk__say(r, "%s %s", title, yk__version_text(r, file)),
                        yk__say(r, "%s.%d", l->lib->prefix, file->number), f->where,
                        yk__say(r, "%s (%s), version %s", file->path, file->via, yk__version_text(r, file)), "", "nothing to do" };
@@ -84,8 +85,8 @@ void yk__judge_nccl(const yk_facts *f, yk_doctor_report *r) {
   const yk_lib_facts *l = &f->lib[YK__LIB_NCCL];
   const yk_lib_file *driver = yk__winner(&f->lib[YK__LIB_CUDA], 1);
   bool several = f->machine.ncards > 1 || (driver != NULL && driver->asked && driver->probe->ncards > 1);
-  yk_presence p = { "NCCL", { 2 }, "NCCL 2, for training on several GPUs at once", yk__install_nvidia(f, r, "libnccl2", "libnccl"),
-                    several ? YK__WARN : YK__NOTE };
+  yk_presence p = { "NCCL", { 2 }, "NCCL 2, for training on several GPUs at once",
+                    yk__install_nvidia(f, r, "libnccl2", "libnccl"), several ? YK__WARN : YK__NOTE };
   const yk_lib_file *file = yk__present(f, r, l, &p);
   if (file == NULL) return;
   yk_verdict v = good(f, r, l, file, "NCCL");

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "doctor/judge.h"
 
-/* ---- cards --------------------------------------------------------------------------------------------------------------------- */
+/* ---- cards -------------------------------------------------------------------------------------------------------- */
 
 static const char *cards_text(yk_doctor_report *r, const yk_probe *p) {
   const char *text = "";
@@ -34,8 +34,8 @@ static void seen_cards(const yk_facts *f, yk_doctor_report *r, const yk_probe *p
     v.state = old == p->ncards ? YK__BAD : YK__WARN;
     v.says = yk__say(r, "%s too old for CUDA %d: compute capability %d.%d", old == p->ncards ? "the card is" : "a card is", cuda,
                      oldest / 10, oldest % 10);
-    v.next = cuda > 12 && oldest >= older->capability
-        ? yk__install_nvidia(f, r, yk__say(r, "cuda-libraries-%s", older->release), yk__say(r, "cuda-libraries-%s", older->release))
+    const char *package = yk__say(r, "cuda-libraries-%s", older->release);
+    v.next = cuda > 12 && oldest >= older->capability ? yk__install_nvidia(f, r, package, package)
         : "no command helps: use a newer card; training goes on on the CPU";
   }
   yk__verdict(r, v);
@@ -60,7 +60,7 @@ void yk__judge_card(const yk_facts *f, yk_doctor_report *r, yk_accepted *a) {
   yk__verdict(r, v);
 }
 
-/* ---- device files -------------------------------------------------------------------------------------------------------------- */
+/* ---- device files ------------------------------------------------------------------------------------------------- */
 
 static const char *mode_text(yk_doctor_report *r, const yk_dev_node *n) {
   return yk__say(r, "%s has mode %04o, owner %s, group %s", n->path, n->mode, n->owner, n->group);
@@ -69,8 +69,8 @@ static const char *mode_text(yk_doctor_report *r, const yk_dev_node *n) {
 void yk__judge_nodes(const yk_facts *f, yk_doctor_report *r) {
   const yk_machine_facts *m = &f->machine;
   const yk_dev_node *missing = NULL, *closed = NULL;
-  yk_verdict v = { YK__GOOD, "device files", "the device files can be used", "nvidia0, nvidia1, ..., nvidiactl, nvidia-uvm", f->env->dev,
-                   yk__say(r, "%d files", m->nnodes), "leave to read and write them", "nothing to do" };
+  yk_verdict v = { YK__GOOD, "device files", "the device files can be used", "nvidia0, nvidia1, ..., nvidiactl, nvidia-uvm",
+                   f->env->dev, yk__say(r, "%d files", m->nnodes), "leave to read and write them", "nothing to do" };
   if (m->nnodes == 0) {
     v.state = YK__NOTE;
     v.says = "no device files: no NVIDIA kernel module is loaded";
@@ -99,7 +99,7 @@ void yk__judge_nodes(const yk_facts *f, yk_doctor_report *r) {
   yk__verdict(r, v);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest ----------------------------------------------------------------------------------------------------- */
 
 void yk__judge_toolkit(const yk_facts *f, yk_doctor_report *r) {
   const yk_machine_facts *m = &f->machine;
@@ -128,8 +128,8 @@ void yk__judge_mpi(const yk_facts *f, yk_doctor_report *r) {
   if (yk__winner(l, 40) != NULL || yk__winner(l, 12) != NULL) p.title = "MPI library";
   const yk_lib_file *file = yk__present(f, r, l, &p);
   if (file == NULL) return;
-  yk__verdict(r, (yk_verdict){ YK__GOOD, "mpi", yk__say(r, "MPI: %s", yk__version_text(r, file)), yk__names_text(r, l->lib, p.want),
-                               f->where, yk__say(r, "%s (%s)", file->path, file->via),
+  yk__verdict(r, (yk_verdict){ YK__GOOD, "mpi", yk__say(r, "MPI: %s", yk__version_text(r, file)),
+                               yk__names_text(r, l->lib, p.want), f->where, yk__say(r, "%s (%s)", file->path, file->via),
                                "Open MPI or MPICH, for training on several machines", "nothing to do" });
   yk__judge_several(f, r, l, file, "MPI library");
 }

@@ -28,7 +28,7 @@ static void set_cuda_version(yk_probe *out, int version) {
   out->minor = version % 1000 / 10;
 }
 
-/* ---- the driver -------------------------------------------------------------------------------------------------------- */
+/* ---- the driver --------------------------------------------------------------------------------------------------- */
 
 static void ask_card(void *handle, int i, yk_probe *out) {
   enum { CC_MAJOR = 75, CC_MINOR = 76 };
@@ -68,7 +68,7 @@ static void ask_cuda(void *handle, yk_probe *out) {
   }
 }
 
-/* ---- the libraries ----------------------------------------------------------------------------------------------------- */
+/* ---- the libraries ------------------------------------------------------------------------------------------------ */
 
 static void ask_cudart(void *handle, yk_probe *out) {
   int (*version)(int *) = (int (*)(int *))function(handle, "cudaRuntimeGetVersion");
@@ -122,7 +122,7 @@ static void ask_mpi(void *handle, yk_probe *out) {
   snprintf(out->words, sizeof out->words, "%.120s", words);
 }
 
-/* The order is that of the verdicts. NCCL 2 and the driver have kept their numbers for ever; 40 is Open MPI, 12 MPICH and Intel MPI. */
+/* NCCL and the driver have never changed their numbers; of MPI, 40 is Open MPI, 12 is MPICH and Intel MPI. */
 const yk_lib yk__libs[YK__NLIBS] = {
   [YK__LIB_CUDA]   = { "driver", "libcuda.so", { 1 },
                        "cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceGetAttribute "

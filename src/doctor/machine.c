@@ -35,7 +35,7 @@ static bool exists(const char *path) {
   return stat(path, &st) == 0;
 }
 
-/* ---- cards and kernel module --------------------------------------------------------------------------------------------- */
+/* ---- cards and kernel module -------------------------------------------------------------------------------------- */
 
 static void one_card(const char *dir, const char *address, yk_doctor_report *r, yk_machine_facts *out) {
   char path[PATH_BYTES], text[64], target[PATH_BYTES];
@@ -77,7 +77,7 @@ static void module(const yk_doctor_env *env, yk_doctor_report *r, yk_machine_fac
   if (exists(path)) out->module = "of unknown version";
 }
 
-/* ---- device files ---------------------------------------------------------------------------------------------------------- */
+/* ---- device files ------------------------------------------------------------------------------------------------- */
 
 static void node(const char *path, yk_doctor_report *r, yk_machine_facts *out) {
   struct stat st;
@@ -118,7 +118,7 @@ static void nodes(const yk_doctor_env *env, yk_doctor_report *r, yk_machine_fact
   }
 }
 
-/* ---- toolkit, headers, stub -------------------------------------------------------------------------------------------------- */
+/* ---- toolkit, headers, stub --------------------------------------------------------------------------------------- */
 
 typedef struct place { yk_doctor_report *r; yk_machine_facts *out; } place;
 
@@ -169,7 +169,7 @@ static bool stub_in(const char *dir, void *arg) {
   return false;
 }
 
-/* ---- the system ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the system --------------------------------------------------------------------------------------------------- */
 
 /* Which command installs packages here, from the names that os-release gives the system and its relatives. */
 static void installer(const yk_doctor_env *env, yk_machine_facts *out) {

@@ -85,9 +85,11 @@ static const char *error_of(const answer *a, uint32_t i, const yk_child *c, int 
   const float *x = a->at[i].result;
   if (a->at[i].done && a->at[i].error[0] != '\0') return yk__say(r, "%s", a->at[i].error);
   if (a->at[i].done && memcmp(x, want, sizeof want) == 0) return "";
-  if (a->at[i].done) return yk__say(r, "the matmul gave [[%g %g] [%g %g]]", (double)x[0], (double)x[1], (double)x[2], (double)x[3]);
-  if (c->end == YK__CHILD_SIGNALLED) return yk__say(r, "the process died of signal %d%s%s", c->number, *c->said ? ": " : "", c->said);
-  if (c->end == YK__CHILD_EXITED) return yk__say(r, "the process ended with status %d%s%s", c->number, *c->said ? ": " : "", c->said);
+  if (a->at[i].done)
+    return yk__say(r, "the matmul gave [[%g %g] [%g %g]]", (double)x[0], (double)x[1], (double)x[2], (double)x[3]);
+  const char *colon = c->said[0] != '\0' ? ": " : "";
+  if (c->end == YK__CHILD_SIGNALLED) return yk__say(r, "the process died of signal %d%s%s", c->number, colon, c->said);
+  if (c->end == YK__CHILD_EXITED) return yk__say(r, "the process ended with status %d%s%s", c->number, colon, c->said);
   return yk__say(r, "no result within %g s", timeout_ms / 1000.0);
 }
 

@@ -46,7 +46,7 @@ static const char *folder(yk_doctor_report *r, const char *path) {
   return yk__say(r, "%.*s", slash != NULL ? (int)(slash - path) : 1, slash != NULL ? path : ".");
 }
 
-/* ---- a file that does not do ------------------------------------------------------------------------------------------------ */
+/* ---- a file that does not do -------------------------------------------------------------------------------------- */
 
 /* How the child ended, if it did not return. */
 static const char *end_text(yk_doctor_report *r, const yk_lib_file *file, int timeout_ms) {
@@ -57,7 +57,8 @@ static const char *end_text(yk_doctor_report *r, const yk_lib_file *file, int ti
     case YK__CHILD_SIGNALLED: return yk__say(r, "%s crashes in %s (signal %d, %s)%s", file->path, in, c->number,
                                              strsignal(c->number), said);
     case YK__CHILD_EXITED: return yk__say(r, "%s ends the process in %s (status %d)%s", file->path, in, c->number, said);
-    case YK__CHILD_LATE: return yk__say(r, "%s does not come back from %s within %g s%s", file->path, in, timeout_ms / 1000.0, said);
+    case YK__CHILD_LATE: return yk__say(r, "%s does not come back from %s within %g s%s", file->path, in, timeout_ms / 1000.0,
+                                        said);
     case YK__CHILD_STUCK: return yk__say(r, "%s hangs inside the kernel in %s and cannot even be killed%s", file->path, in, said);
     case YK__CHILD_RETURNED: break;
   }
@@ -73,8 +74,8 @@ static const char *dependency(yk_doctor_report *r, const yk_lib_file *file) {
 
 static bool sound(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *file, const yk_presence *p) {
   const yk_probe *probe = file->probe;
-  yk_verdict v = { p->missing == YK__NOTE ? YK__WARN : p->missing, l->lib->check, NULL, yk__names_text(r, l->lib, p->want), f->where,
-                   NULL, p->needed, p->install };
+  yk_verdict v = { p->missing == YK__NOTE ? YK__WARN : p->missing, l->lib->check, NULL, yk__names_text(r, l->lib, p->want),
+                   f->where, NULL, p->needed, p->install };
   if (!file->asked) {
     v.says = yk__say(r, "the %s could not be asked: no process for it", p->title);
     v.found = file->path;
@@ -102,7 +103,7 @@ static bool sound(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l,
   return false;
 }
 
-/* ---- no file that would do --------------------------------------------------------------------------------------------------- */
+/* ---- no file that would do ---------------------------------------------------------------------------------------- */
 
 static void absent(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_presence *p) {
   yk_verdict v = { p->missing, l->lib->check, NULL, yk__names_text(r, l->lib, p->want), f->where, list(r, l), p->needed,
@@ -131,9 +132,10 @@ const yk_lib_file *yk__present(const yk_facts *f, yk_doctor_report *r, const yk_
   return NULL;
 }
 
-/* ---- several ------------------------------------------------------------------------------------------------------------------- */
+/* ---- several ------------------------------------------------------------------------------------------------------ */
 
-void yk__judge_several(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *winner, const char *title) {
+void yk__judge_several(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_lib_file *winner,
+                       const char *title) {
   const char *wins = yk__version_text(r, winner), *found = yk__say(r, "%s in %s (%s) wins", wins, winner->path, winner->via);
   const yk_lib_file *other = NULL;
   for (int i = 0; i < l->n; i++) {
@@ -149,5 +151,6 @@ void yk__judge_several(const yk_facts *f, yk_doctor_report *r, const yk_lib_fact
     yk__say(r, "several versions of the %s are on the path; %s in %s wins", title, wins, folder(r, winner->path)),
     yk__say(r, "other files named %s.%d", l->lib->prefix, winner->number), f->where, found,
     "one version, or the right one first",
-    yk__say(r, "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}   # to take the other one", folder(r, other->path)) });
+    yk__say(r, "export LD_LIBRARY_PATH=%s${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}   # to take the other one",
+            folder(r, other->path)) });
 }

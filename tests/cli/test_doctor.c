@@ -28,7 +28,8 @@ static void test_works_on_the_cpu(void **state) {
   contains(text, "training works on the CPU");
   contains(json, "\"cpu_works\":true");
   contains(json, "\"matmul\":[22,28,49,64],\"error\":null");
-  static const char *const keys[] = { "summary", "gpu_works", "gpu_stack_fits", "checks", "cards", "devices", "check", "state", "says",
+  static const char *const keys[] = { "summary", "gpu_works", "gpu_stack_fits", "checks", "cards", "devices", "check", "state",
+                                      "says",
                                       "looked_for", "where", "found", "needed", "next" };
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
     char pattern[32];
@@ -102,7 +103,8 @@ static void test_stub_on_the_path(void **state) {
 static void test_config(void **state) {
   (void)state;
   setenv("YOKE_CORES", "1", 1);
-  char *text = SUCCEEDS("config", "--dump"), *json = SUCCEEDS("config", "--dump", "--json"), *params = SUCCEEDS("params", "--json");
+  char *text = SUCCEEDS("config", "--dump"), *json = SUCCEEDS("config", "--dump", "--json");
+  char *params = SUCCEEDS("params", "--json");
   unsetenv("YOKE_CORES");
   check_json(json, false);
   assert_string_equal(json, params);

@@ -30,9 +30,9 @@ int rig_setup(void **state) {
     snprintf(path[i], sizeof path[i], "%s/%s", root, dirs[i]);
     if (strcmp(dirs[i], "cache") != 0 && mkdir(path[i], 0755) != 0) return -1;
   }
-  rig_env = (yk_doctor_env){ .dev = path[0], .proc = path[1], .sys = path[2], .etc = path[3], .shm = path[4], .default_dirs = path[5],
-                             .other_dirs = path[6], .ld_cache = path[7], .header_dirs = path[8], .toolkit_dirs = path[9],
-                             .shm_need = 1, .timeout_ms = 60000 };
+  rig_env = (yk_doctor_env){ .dev = path[0], .proc = path[1], .sys = path[2], .etc = path[3], .shm = path[4],
+                             .default_dirs = path[5], .other_dirs = path[6], .ld_cache = path[7], .header_dirs = path[8],
+                             .toolkit_dirs = path[9], .shm_need = 1, .timeout_ms = 60000 };
   rig_report = (yk_doctor_report){ 0 };
   return 0;
 }
@@ -124,13 +124,13 @@ void rig_healthy(void) {
   rig_lib("lib/libnccl.so.2", "nccl_2");
 }
 
-/* ---- the examination ------------------------------------------------------------------------------------------------------ */
+/* ---- the examination ---------------------------------------------------------------------------------------------- */
 
 static void show(void) {
   for (uint32_t i = 0; i < rig_report.n; i++) {
     const yk_verdict *v = &rig_report.at[i];
-    print_error("%s %s: %s\n  looked for %s\n  in %s\n  found %s\n  needed %s\n  next %s\n", yk__doctor_state_text(v->state), v->check,
-                v->says, v->looked_for, v->where, v->found, v->needed, v->next);
+    print_error("%s %s: %s\n  looked for %s\n  in %s\n  found %s\n  needed %s\n  next %s\n",
+                yk__doctor_state_text(v->state), v->check, v->says, v->looked_for, v->where, v->found, v->needed, v->next);
   }
   print_error("%s\n", rig_report.summary);
 }

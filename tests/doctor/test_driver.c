@@ -53,7 +53,8 @@ static void test_nothing(void **state) {
   rig_only("cudnn", YK__NOTE);
   rig_only("yoke", YK__NOTE);
   assert_false(rig_report.stack_fits);
-  assert_string_equal(rig_report.summary, "the CPU was not tried; no GPU can be used: there is no NVIDIA driver (libcuda.so.1 is nowhere)");
+  assert_string_equal(rig_report.summary,
+                      "the CPU was not tried; no GPU can be used: there is no NVIDIA driver (libcuda.so.1 is nowhere)");
 }
 
 static void test_toolkit_but_no_driver(void **state) {
@@ -121,6 +122,18 @@ static void test_too_old_for_runtime(void **state) {
   rig_expect("cudnn", YK__BAD, "was built for CUDA 13, the runtime is CUDA 12.4");
 }
 
+/* Without any runtime, it must still be able to run one that would do. */
+static void test_too_old_for_any(void **state) {
+  (void)state;
+  rig_healthy();
+  rig_remove("lib/libcudart.so.13");
+  rig_lib("lib/libcuda.so.580.65.06", "cuda_11_4");
+  rig_examine();
+  const yk_verdict *v = rig_expect("driver", YK__BAD, "the driver is too old: it runs CUDA up to 11.4, needed is 12");
+  assert_string_equal(v->needed, "driver release 525.60.13 or newer for CUDA 12");
+  rig_only("runtime", YK__BAD);
+}
+
 static void test_stub_wins(void **state) {
   (void)state;
   rig_healthy();
@@ -175,7 +188,8 @@ static void test_releases_differ(void **state) {
   rig_healthy();
   rig_text("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.12.1  Mon\n");
   rig_examine();
-  const yk_verdict *v = rig_expect("driver", YK__BAD, "driver library 580.65.06 and kernel module 570.12.1 are of different releases");
+  const yk_verdict *v = rig_expect("driver", YK__BAD,
+                                   "driver library 580.65.06 and kernel module 570.12.1 are of different releases");
   assert_string_equal(v->next, "sudo reboot");
 }
 
@@ -187,7 +201,8 @@ static void test_hidden_cards(void **state) {
   CONTAINS(rig_expect("driver", YK__BAD, "the driver is there but sees no card")->next, "ls -l /dev/nvidia*");
   rig_env.visible = "-1";
   rig_examine();
-  assert_string_equal(rig_expect("driver", YK__BAD, "CUDA_VISIBLE_DEVICES=-1 hides every card")->next, "unset CUDA_VISIBLE_DEVICES");
+  assert_string_equal(rig_expect("driver", YK__BAD, "CUDA_VISIBLE_DEVICES=-1 hides every card")->next,
+                      "unset CUDA_VISIBLE_DEVICES");
 }
 
 static void test_hangs(void **state) {
@@ -212,8 +227,9 @@ static void test_function_missing(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
   const struct CMUnitTest tests[] = {
-    TEST(test_healthy), TEST(test_no_own_driver), TEST(test_nothing), TEST(test_toolkit_but_no_driver), TEST(test_card_but_no_driver),
-    TEST(test_module_but_no_library), TEST(test_too_old_for_runtime), TEST(test_stub_wins), TEST(test_stub_without_number),
+    TEST(test_healthy), TEST(test_no_own_driver), TEST(test_nothing), TEST(test_toolkit_but_no_driver),
+    TEST(test_card_but_no_driver),
+    TEST(test_module_but_no_library), TEST(test_too_old_for_runtime), TEST(test_too_old_for_any), TEST(test_stub_wins), TEST(test_stub_without_number),
     TEST(test_stub_installed), TEST(test_start_up_fails), TEST(test_releases_differ), TEST(test_hidden_cards), TEST(test_hangs),
     TEST(test_function_missing),
   };

@@ -9,7 +9,8 @@ static void test_runtime_absent(void **state) {
   rig_healthy();
   rig_remove("lib/libcudart.so.13");
   rig_examine();
-  const yk_verdict *v = rig_expect("runtime", YK__BAD, "there is no CUDA runtime (libcudart.so.13 or libcudart.so.12 is nowhere)");
+  const yk_verdict *v = rig_expect("runtime", YK__BAD,
+                                   "there is no CUDA runtime (libcudart.so.13 or libcudart.so.12 is nowhere)");
   CONTAINS(v->next, "sudo apt install cuda-cudart-13-0");
   CONTAINS(v->next, "https://developer.nvidia.com/cuda-downloads");
   CONTAINS(v->where, rig_path("lib"));
@@ -93,7 +94,7 @@ static void test_nccl_absent(void **state) {
   CONTAINS(v->needed, "several GPUs");
 }
 
-/* ---- which one --------------------------------------------------------------------------------------------------------------- */
+/* ---- which one ---------------------------------------------------------------------------------------------------- */
 
 static void test_several(void **state) {
   char path[2048];
@@ -103,7 +104,8 @@ static void test_several(void **state) {
   rig_env.ld_library_path = rig_path("new");
   rig_examine();
   const yk_verdict *v = rig_expect("runtime", YK__WARN, "several versions of the CUDA runtime are on the path; 13.1 in");
-  snprintf(path, sizeof path, "13.1 in %s/libcudart.so.13 (LD_LIBRARY_PATH) wins; 13.0 in %s/libcudart.so.13", rig_path("new"), rig_path("lib"));
+  snprintf(path, sizeof path, "13.1 in %s/libcudart.so.13 (LD_LIBRARY_PATH) wins; 13.0 in %s/libcudart.so.13", rig_path("new"),
+           rig_path("lib"));
   CONTAINS(v->found, path);
   snprintf(path, sizeof path, "export LD_LIBRARY_PATH=%s$", rig_path("lib"));
   path[strlen(path) - 1] = '\0';
@@ -138,7 +140,7 @@ static void test_beside_the_path(void **state) {
   assert_string_equal(v->next, path);
 }
 
-/* ---- broken -------------------------------------------------------------------------------------------------------------------- */
+/* ---- broken ------------------------------------------------------------------------------------------------------- */
 
 static void test_undefined_function(void **state) {
   (void)state;
@@ -192,7 +194,7 @@ static void test_exits(void **state) {
   CONTAINS(v->found, "ends the process in cudnnGetVersion (status 5)");
 }
 
-/* ---- MPI ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- MPI ---------------------------------------------------------------------------------------------------------- */
 
 static void test_mpi(void **state) {
   (void)state;
@@ -233,7 +235,8 @@ static void test_no_memory(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
   const struct CMUnitTest tests[] = {
-    TEST(test_runtime_absent), TEST(test_runtime_wrong_major), TEST(test_runtime_fails), TEST(test_cublas), TEST(test_cudnn_absent),
+    TEST(test_runtime_absent), TEST(test_runtime_wrong_major), TEST(test_runtime_fails), TEST(test_cublas),
+    TEST(test_cudnn_absent),
     TEST(test_cudnn_wrong_major), TEST(test_cudnn_for_other_cuda), TEST(test_nccl_absent), TEST(test_several),
     TEST(test_same_version_twice), TEST(test_beside_the_path), TEST(test_undefined_function), TEST(test_dependency_missing),
     TEST(test_not_a_library), TEST(test_aborts), TEST(test_exits), TEST(test_mpi), TEST(test_no_memory),

@@ -110,11 +110,17 @@ static void test_foreign_library(void **state) {
   CONTAINS(rig_expect("runtime", YK__GOOD, "13.0")->found, rig_path("lib/libcudart.so.13"));
 }
 
-/* ---- the loader's cache ---------------------------------------------------------------------------------------------------- */
+/* ---- the loader's cache ------------------------------------------------------------------------------------------- */
 
 /* One entry, in the form that ldconfig writes. */
 static void write_cache(const char *name, const char *path, uint32_t path_offset) {
-  struct { char magic[20]; uint32_t nlibs, bytes, unused[5]; int32_t flags; uint32_t key, value, version; uint64_t hwcap; } h = { 0 };
+  struct {
+    char magic[20];
+    uint32_t nlibs, bytes, unused[5];
+    int32_t flags;
+    uint32_t key, value, version;
+    uint64_t hwcap;
+  } h = { 0 };
   static char text[2048];
   memcpy(h.magic, "glibc-ld.so.cache1.1", 20);
   h.nlibs = 1;
@@ -148,6 +154,37 @@ static void test_cache(void **state) {
   rig_expect("runtime", YK__BAD, "there is no CUDA runtime");
 }
 
+static void count(const char *name, const char *path, void *arg) {
+  int *n = arg;
+  *n += name[0] != '\0' && path != NULL;
+}
+
+/* A cache cut off anywhere, or with any one byte changed, is read without harm. */
+static void test_damaged_cache(void **state) {
+  char whole[512];
+  int n = 0;
+  (void)state;
+  write_cache("libcudart.so.13", "/nowhere/libcudart.so.13", 0);
+  FILE *f = fopen(rig_path("cache"), "rb");
+  assert_non_null(f);
+  size_t bytes = fread(whole, 1, sizeof whole, f);
+  fclose(f);
+  yk__ldcache_each(rig_path("cache"), "libcudart.so", count, &n);
+  CHECK_INT(n, 1);
+  for (size_t i = 0; i < 2 * bytes; i++) {
+    char damaged[512];
+    memcpy(damaged, whole, bytes);
+    if (i < bytes) damaged[i] = (char)~damaged[i];
+    f = fopen(rig_path("cache"), "wb");
+    assert_non_null(f);
+    CHECK_INT(fwrite(damaged, 1, i < bytes ? bytes : i - bytes, f), i < bytes ? bytes : i - bytes);
+    fclose(f);
+    n = 0;
+    yk__ldcache_each(rig_path("cache"), "lib", count, &n);
+    assert_true(n <= 1);
+  }
+}
+
 static void first(const char *name, const char *path, void *arg) {
   char *out = arg;
   if (out[0] == '\0' && strcmp(name, "libm.so.6") == 0) snprintf(out, 4096, "%s", path);
@@ -169,7 +206,7 @@ static void test_cache_of_the_system(void **state) {
   dlclose(handle);
 }
 
-/* ---- work ------------------------------------------------------------------------------------------------------------------- */
+/* ---- work --------------------------------------------------------------------------------------------------------- */
 
 static void test_matmuls(void **state) {
   yk_session_options options = YK_SESSION_OPTIONS_INIT;
@@ -206,7 +243,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
   const struct CMUnitTest tests[] = {
     TEST(test_no_permission), TEST(test_no_permission_but_a_group), TEST(test_file_missing), TEST(test_old_cards),
-    TEST(test_shared_memory), TEST(test_foreign_library), TEST(test_cache), TEST(test_cache_of_the_system), TEST(test_matmuls),
+    TEST(test_shared_memory), TEST(test_foreign_library), TEST(test_cache), TEST(test_damaged_cache), TEST(test_cache_of_the_system), TEST(test_matmuls),
     TEST(test_no_session),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,7 @@ static void test_side_by_side(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_ends), cmocka_unit_test(test_much_talk), cmocka_unit_test(test_side_by_side) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_ends), cmocka_unit_test(test_much_talk),
+                                      cmocka_unit_test(test_side_by_side) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

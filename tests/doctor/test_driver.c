@@ -229,7 +229,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     TEST(test_healthy), TEST(test_no_own_driver), TEST(test_nothing), TEST(test_toolkit_but_no_driver),
     TEST(test_card_but_no_driver),
-    TEST(test_module_but_no_library), TEST(test_too_old_for_runtime), TEST(test_too_old_for_any), TEST(test_stub_wins), TEST(test_stub_without_number),
+    TEST(test_module_but_no_library), TEST(test_too_old_for_runtime), TEST(test_too_old_for_any),
+    TEST(test_stub_wins), TEST(test_stub_without_number),
     TEST(test_stub_installed), TEST(test_start_up_fails), TEST(test_releases_differ), TEST(test_hidden_cards), TEST(test_hangs),
     TEST(test_function_missing),
   };

@@ -243,7 +243,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
   const struct CMUnitTest tests[] = {
     TEST(test_no_permission), TEST(test_no_permission_but_a_group), TEST(test_file_missing), TEST(test_old_cards),
-    TEST(test_shared_memory), TEST(test_foreign_library), TEST(test_cache), TEST(test_damaged_cache), TEST(test_cache_of_the_system), TEST(test_matmuls),
+    TEST(test_shared_memory), TEST(test_foreign_library), TEST(test_cache), TEST(test_damaged_cache),
+    TEST(test_cache_of_the_system), TEST(test_matmuls),
     TEST(test_no_session),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,9 @@ static yk_code try_node(yk_fuse *f, const yk_fusion *e, uint32_t first) {
   void *attrs;
   if (!candidate(f->ir, e, 0, first)) return YK_OK;
   if (!(e->kind == YK_FUSE_CHAIN ? match_chain(f, e, first, node) : match_siblings(f, e, first, node))) return YK_OK;
-  if (!outputs_free(f, e, node) || !no_detour(f, e, node, &failed)) return failed ? YK_ENOMEM : YK_OK;
+  if (!outputs_free(f, e, node)) return YK_OK;
+  bool fits = no_detour(f, e, node, &failed);
+  if (failed || !fits) return failed ? YK_ENOMEM : YK_OK;
   attrs = attrs_for(f, e, node, &failed);
   if (attrs == NULL) return failed ? YK_ENOMEM : YK_OK;
   return rewire(f, e, node, attrs);

@@ -102,11 +102,11 @@ int  yk__ir_edge(yk_ir_edges *e, uint32_t from, uint32_t to);         /* one mor
 void yk__ir_edges_free(yk_ir_edges *e);
 /* The variable node whose storage value `v` shows, through reads, views and in-place writers; 0 if none. */
 uint32_t yk__ir_variable_behind(const yk_ir *ir, uint32_t v);
-/* 1 if `to` can be reached from `from` along data and control edges (from != to). */
+/* 1 if `to` can be reached from `from` along data and control edges (from != to). *failed = 1: no memory to find out. */
 int  yk__ir_reaches(const yk_ir *ir, uint32_t from, uint32_t to, int *failed);
-/* Live nodes in topological order of data and control edges, program order among the free ones. Heap array (yk__free);
- * NULL on ENOMEM or on a cycle (message set). */
-uint32_t *yk__ir_topo(const yk_ir *ir, uint32_t *n);
+/* Live nodes in topological order of data and control edges, program order among the free ones. Heap array (yk__free).
+ * EINTERNAL on a cycle. */
+yk_code yk__ir_topo(const yk_ir *ir, uint32_t **order, uint32_t *n) YK_CHECKED;
 /* Set ir->order: program order, but no stream waits for a far result while it has other work. */
 yk_code yk__ir_schedule(yk_ir *ir) YK_CHECKED;
 /* "name (Label), file.c:12" of the origin, for messages; valid until the next call on this thread's buffer `buf`. */

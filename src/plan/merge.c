@@ -88,9 +88,9 @@ static yk_code merge_from(yk_ir *ir, const uint32_t *topo, uint32_t n, uint32_t 
 
 /* One round: find a group that is larger than one and join it. */
 static yk_code merge_round(yk_ir *ir, int *joined) {
-  uint32_t n, before = ir->nnode, *topo = yk__ir_topo(ir, &n), *set = yk__alloc((ir->nnode + 1u) * sizeof *set);
+  uint32_t n = 0, before = ir->nnode, *topo = NULL, *set = yk__alloc((ir->nnode + 1u) * sizeof *set);
   uint8_t *after = yk__calloc(ir->nnode + 1u, 1);
-  yk_code rc = set == NULL || after == NULL ? YK_ENOMEM : topo == NULL ? YK_EINTERNAL : YK_OK;
+  yk_code rc = set == NULL || after == NULL ? YK_ENOMEM : yk__ir_topo(ir, &topo, &n);
   for (uint32_t t = 0; t < n && rc == YK_OK && ir->nnode == before; t++)
     if (mergeable(&ir->node[topo[t]])) rc = merge_from(ir, topo, n, t, after, set);
   *joined = ir->nnode != before;

@@ -101,8 +101,7 @@ static void simulate(yk_schedule *s) {
 yk_code yk__ir_schedule(yk_ir *ir) {
   yk_schedule s = { .ir = ir };
   yk_code rc = YK_ENOMEM;
-  s.topo = yk__ir_topo(ir, &ir->norder);
-  if (s.topo == NULL) return YK_EINTERNAL;
+  YK_TRY(yk__ir_topo(ir, &s.topo, &ir->norder));
   ir->order = yk__alloc((ir->norder + 1u) * sizeof *ir->order);
   ir->order_cap = ir->norder + 1u;
   s.rank = yk__calloc(ir->nnode, sizeof *s.rank);

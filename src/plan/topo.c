@@ -66,25 +66,25 @@ static uint32_t live_count(const yk_ir *ir) {
   return n;
 }
 
-uint32_t *yk__ir_topo(const yk_ir *ir, uint32_t *n) {
-  uint32_t *order = yk__alloc((ir->nnode + 1u) * sizeof *order), *room = yk__calloc(2u * (ir->nnode + 1u), sizeof *room);
+static yk_code sort(yk_topo *t, uint32_t *order, uint32_t *n) {
+  if (!yk__ir_edges(t->ir, &t->users)) return YK_ENOMEM;
+  t->waiting = t->heap + t->ir->nnode + 1;
+  count_waits(t);
+  *n = drain(t, order);
+  return *n == live_count(t->ir) ? YK_OK : YK_FAIL(EINTERNAL, "the step's operations wait for one another in a circle");
+}
+
+yk_code yk__ir_topo(const yk_ir *ir, uint32_t **out, uint32_t *n) {
+  uint32_t *order = yk__alloc((ir->nnode + 1u) * sizeof *order), *room = yk__calloc(2u * (ir->nnode + 1u), sizeof *room), count = 0;
   yk_topo t = { .ir = ir, .heap = room };
-  *n = 0;
-  if (order == NULL || room == NULL || !yk__ir_edges(ir, &t.users)) goto fail;
-  t.waiting = t.heap + ir->nnode + 1;
-  count_waits(&t);
-  *n = drain(&t, order);
-  if (*n != live_count(ir)) {
-    (void)YK_FAIL(EINTERNAL, "the step's operations wait for one another in a circle");
-    *n = 0;
-    goto fail;
+  yk_code rc = order && room ? sort(&t, order, &count) : YK_ENOMEM;
+  yk__ir_edges_free(&t.users);
+  yk__free(room);
+  if (rc != YK_OK) {
+    yk__free(order);
+    return rc;
   }
-  yk__ir_edges_free(&t.users);
-  yk__free(room);
-  return order;
-fail:
-  yk__ir_edges_free(&t.users);
-  yk__free(room);
-  yk__free(order);
-  return NULL;
+  *out = order;
+  *n = count;
+  return YK_OK;
 }

@@ -79,12 +79,10 @@ static int has(const uint16_t *set, uint16_t n, int32_t x) {
   return 0;
 }
 
-uint16_t yk__visible_devices(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *out) {
+typedef struct ending { piece item; int twice; } ending;     /* what ended a list early: item.s NULL = nothing */
+
+static uint16_t read_list(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *out, ending *why) {
   uint16_t n = 0;
-  if (text == NULL) {
-    for (; n < count; n++) out[n] = n;
-    return n;
-  }
   char quote = *text == '"' || *text == '\'' ? *text++ : '\0';
   const char *close = quote ? strchr(text, quote) : NULL, *end = close ? close : text + strlen(text);
   int uuids = -1;                                    /* what the first item is: the others must be the same */
@@ -93,12 +91,36 @@ uint16_t yk__visible_devices(const char *text, uint16_t count, const yk_gpu_id *
     piece p = trimmed(text, (size_t)(stop - text));
     if (uuids < 0) uuids = is_uuid(p);
     int32_t i = is_uuid(p) != uuids ? -1 : uuids ? by_uuid(p, count, gpu) : number(p, count);
+    int twice = i >= 0 && has(out, n, i);
+    if (i < 0 || twice) *why = (ending){ p, twice };
+    if (twice) return 0;
     if (i < 0) return n;
-    if (has(out, n, i)) return 0;
     out[n++] = (uint16_t)i;
     if (!comma || begins(p, "MIG-")) return n;       /* a process sees one MIG instance */
     text = comma;
   }
+}
+
+uint16_t yk__visible_devices(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *out) {
+  ending why = { { NULL, 0 }, 0 };
+  if (text) return read_list(text, count, gpu, out, &why);
+  for (uint16_t n = 0; n < count; n++) out[n] = n;
+  return count;
+}
+
+char *yk__visible_remark(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *room, char *buf, size_t n) {
+  ending why = { { NULL, 0 }, 0 };
+  uint16_t left = text ? read_list(text, count, gpu, room, &why) : 0;
+  int meant = !why.item.s || why.item.n == 0 || begins(why.item, "-");      /* nothing and -1 are how one says "no more" */
+  buf[0] = '\0';
+  if (meant || count == 0) return buf;
+  char item[24];
+  size_t len = why.item.n < sizeof item - 1 ? why.item.n : sizeof item - 1;
+  for (size_t i = 0; i < len; i++) item[i] = isprint((unsigned char)why.item.s[i]) ? why.item.s[i] : '?';
+  item[len] = '\0';
+  snprintf(buf, n, "CUDA_VISIBLE_DEVICES: \"%s\" is %s; %u of %u GPUs can be seen", item,
+           why.twice ? "listed twice, which hides all" : "no GPU, which ends the list", (unsigned)left, (unsigned)count);
+  return buf;
 }
 
 /* ---- the session's list ---- */

@@ -8,6 +8,7 @@
 #ifndef YK_DEVICE_VISIBLE_H
 #define YK_DEVICE_VISIBLE_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <yoke/status.h>
 
@@ -31,6 +32,10 @@ void yk__gpu_order(const char *order, uint16_t count, const yk_gpu_id *gpu, uint
  * known. out: room for `count` entries.
  */
 uint16_t yk__visible_devices(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *out);
+
+/* What a user may not have meant: "CUDA_VISIBLE_DEVICES: "99" is no GPU, which ends the list; 1 of 2 GPUs can be seen", or "".
+ * room: for `count` entries. Returns buf, always terminated (n > 0). */
+char *yk__visible_remark(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *room, char *buf, size_t n);
 
 /* A session's list: NULL or "" = all, "none" or "-1" = none, else "2,0": each number below `count` and only once; spaces and
  * quotes around are taken too. EINVAL naming list, item and what there is; out untouched then. */

@@ -104,6 +104,14 @@ static void describe(uint16_t n, char (*text)[YK__UUID_BYTES], yk_gpu_id *gpu) {
   }
 }
 
+/* Once in a process, since the variable does not change: what it hides although it may not have been meant to. */
+static void remark(uint16_t n, const yk_gpu_id *gpu, uint16_t *room) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  char text[160];
+  yk__visible_remark(yk__env("CUDA_VISIBLE_DEVICES"), n, gpu, room, text, sizeof text);
+  if (text[0] && !atomic_flag_test_and_set(&told)) YK_LOG(NOTICE, "%s", text);
+}
+
 /* Order, CUDA_VISIBLE_DEVICES, the session's list: physical[k] and platform[k] are the numbers of what becomes gpu:k.
  * sorted: [n], room: [2n] */
 static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_gpu_id *gpu, yk_gpu_id *sorted, uint16_t *room,
@@ -111,6 +119,7 @@ static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_
   uint16_t *order = room, *seen = room + n, nseen;
   yk__gpu_order(yk__env("CUDA_DEVICE_ORDER"), n, gpu, order);
   for (uint16_t k = 0; k < n; k++) sorted[k] = gpu[order[k]];
+  remark(n, sorted, seen);
   nseen = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, sorted, seen);
   yk_code rc = yk__visible_list(o->visible_devices, nseen, platform, visible);
   if (rc == YK_EINVAL && nseen == 0 && o->allow_soft_placement) {

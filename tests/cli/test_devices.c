@@ -123,7 +123,9 @@ static void test_table(void **state) {
     }
     int want[2];
     for (int i = 0; i < 2; i++) want[i] = cell(&cells);
+    setenv("YOKE_VERBOSE", "1", 1);                    /* without the notices on lists that end early */
     char *out = SUCCEEDS("devices", "--json", "--virtual-gpus", "2");
+    unsetenv("YOKE_VERBOSE");
     const char *json = out;
     for (int i = 0; i < 3; i++) {
       int got = physical(&json), expected = i < 2 ? want[i] : -1;
@@ -185,12 +187,24 @@ static void test_absent(void **state) {
   FAILS(3, "no usable GPU for /gpu:0; there is cpu:0 (tried libcuda.so.1: ", "train", "mlp", "--devices", "gpu:0");
   FAILS(3, "libnvidia-ml.so.1: ", "evaluate", "mlp", "--devices", "gpu:0", "--out", "nowhere");
   FAILS(3, "there is cpu:0, gpu:0, gpu:1 (tried", "explain", "mlp", "--devices", "gpu:2", "--virtual-gpus", "2");
-  setenv("CUDA_VISIBLE_DEVICES", "99", 1);
-  FAILS(3, "CUDA_VISIBLE_DEVICES is \"99\"", "explain", "mlp", "--devices", "gpu:0", "--virtual-gpus", "2");
+  setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
+  FAILS(3, "CUDA_VISIBLE_DEVICES is \"-1\"", "explain", "mlp", "--devices", "gpu:0", "--virtual-gpus", "2");
   unsetenv("CUDA_VISIBLE_DEVICES");
   setenv("YOKE_VISIBLE_DEVICES", "1", 1);
   FAILS(3, "visible_devices is \"1\"", "explain", "mlp", "--devices", "gpu:1", "--virtual-gpus", "2");
   unsetenv("YOKE_VISIBLE_DEVICES");
+}
+
+/* A list that ends early is told once, though the command opens several sessions. */
+static void test_cut_list(void **state) {
+  yoke_result r;
+  (void)state;
+  setenv("CUDA_VISIBLE_DEVICES", "0,99,1", 1);
+  YOKE(&r, "explain", "mlp", "--batch", "8", "--virtual-gpus", "2", "--log-device-placement");
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  if (r.status != 0 || count(r.err, '\n') != 1 || !strstr(r.err, "\"99\" is no GPU, which ends the list; 1 of 2 GPUs can be seen"))
+    fail_msg("status %d, stderr: %s", r.status, r.err);
+  yoke_free(&r);
 }
 
 /* One line, however many devices are absent and operations there are. */
@@ -246,7 +260,7 @@ static int setup(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_patterns), cmocka_unit_test(test_page), cmocka_unit_test(test_table), cmocka_unit_test(test_libraries),
-    cmocka_unit_test(test_absent), cmocka_unit_test(test_one_notice), cmocka_unit_test(test_auto),
+    cmocka_unit_test(test_absent), cmocka_unit_test(test_cut_list), cmocka_unit_test(test_one_notice), cmocka_unit_test(test_auto),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

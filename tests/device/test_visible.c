@@ -49,6 +49,26 @@ static void test_table(void **state) {
   }
 }
 
+/* Only what may be a mistake is remarked on. */
+static void test_remarks(void **state) {
+  static const struct { const char *text; uint16_t count; const char *want; } remarks[] = {
+    { NULL, 2, "" }, { "", 2, "" }, { "-1", 2, "" }, { "1,0", 2, "" }, { "0,", 2, "" }, { "0,-1,1", 2, "" }, { "99", 0, "" },
+    { "99", 2, "CUDA_VISIBLE_DEVICES: \"99\" is no GPU, which ends the list; 0 of 2 GPUs can be seen" },
+    { "0,99,1", 2, "CUDA_VISIBLE_DEVICES: \"99\" is no GPU, which ends the list; 1 of 2 GPUs can be seen" },
+    { "0,0", 2, "CUDA_VISIBLE_DEVICES: \"0\" is listed twice, which hides all; 0 of 2 GPUs can be seen" },
+    { "GPU-4444,0", 4, "CUDA_VISIBLE_DEVICES: \"0\" is no GPU, which ends the list; 1 of 4 GPUs can be seen" },
+    { "GPU-1111", 4, "CUDA_VISIBLE_DEVICES: \"GPU-1111\" is no GPU, which ends the list; 0 of 4 GPUs can be seen" },
+    { "a\nb%sc0123456789012345678901234567890", 2,
+      "CUDA_VISIBLE_DEVICES: \"a?b%sc01234567890123456\" is no GPU, which ends the list; 0 of 2 GPUs can be seen" },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
+    uint16_t room[4];
+    char got[160];
+    assert_string_equal(yk__visible_remark(remarks[i].text, remarks[i].count, gpus, room, got, sizeof got), remarks[i].want);
+  }
+}
+
 /* Without UUIDs, such a list shows nothing; numbers work. */
 static void test_without_uuids(void **state) {
   uint16_t out[4];
@@ -115,7 +135,8 @@ static void test_uuids(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_table), cmocka_unit_test(test_without_uuids), cmocka_unit_test(test_order),
+    cmocka_unit_test(test_table), cmocka_unit_test(test_remarks), cmocka_unit_test(test_without_uuids),
+    cmocka_unit_test(test_order),
     cmocka_unit_test(test_session_list), cmocka_unit_test(test_uuids),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

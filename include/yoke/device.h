@@ -104,6 +104,7 @@ typedef struct yk_dev_config {
   uint32_t size;
   uint32_t first_core, ncores;     /* host cores this device owns (cpu, ref, null); 0 cores = the driver decides */
   uint32_t pin;                    /* 1: bind stream threads to those cores */
+  uint32_t stream_cores;           /* of those, how many a stream with a thread of its own may keep busy; 0 = all. Since minor 1 */
 } yk_dev_config;
 
 enum { YK_STREAM_INLINE = 1 };     /* work runs on the calling thread before the [stream] entry returns */

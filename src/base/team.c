@@ -22,6 +22,10 @@ int yk__team(void) {
   return team;
 }
 
+void yk__team_rest(void) {
+  (void)omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+}
+
 typedef struct piece {
   int64_t begin, end;
   void (*fn)(int64_t begin, int64_t end, void *arg);

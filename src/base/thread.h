@@ -23,6 +23,9 @@ int yk__pin(int first, int n);
 /* Size of the calling thread's team from now on (>= 1); a thread that never set it has yk__ncores(). */
 void yk__team_set(int n);
 int  yk__team(void);
+/* The calling thread will only wait for a while: the threads of its team end, so that they neither spin nor count as busy when
+ * the runtime decides how long others may spin. They come back with the next loop. Costs next to nothing without a team. */
+void yk__team_rest(void);
 
 /* Split [0, n) over the team in pieces of at least `grain` (>= 1) and call fn once a piece; returns when all are
  * done. Pieces depend on n, grain and team size only. Runs inline when one piece is enough. fn must not fail. */

@@ -28,6 +28,7 @@ typedef struct yk_device {
   uint32_t ordinal;                                  /* of the driver */
   yk_dev *dev;
   _Atomic(yk_stream *) stream;                       /* its own in-order stream, opened on first use: yk__device_stream */
+  struct yk_device *stream_of;                       /* works on that device's stream instead of one of its own; NULL = has one */
   yk_dev_info info;
   yk_dev_config config;
   uint8_t is_virtual;
@@ -55,8 +56,11 @@ typedef struct yk_devices {
  * where the shares are true parts of the machine. ENOTFOUND (driver, ordinal), EINVAL (no device, type, count). */
 yk_code yk__devices_open(uint16_t nrequests, const yk_device_request *requests, int cores, yk_devices **out) YK_CHECKED;
 void    yk__devices_close(yk_devices *d);
-/* The device's stream, borrowed; it has a thread of its own where the driver has such. Any thread. */
+/* The device's stream, borrowed; it has a thread of its own where the driver has such. A CPU device beside one virtual GPU works
+ * on that one's stream: two threads for the same cores would only take turns. Any thread. */
 yk_code yk__device_stream(yk_device *d, yk_stream **out) YK_CHECKED;
+/* May kernels of either use the other's memory where it is? So it is for CPU devices of one driver; a virtual GPU keeps its own. */
+int     yk__device_same_memory(const yk_device *a, const yk_device *b);
 /* All device names, comma-separated, for messages. Returns buf. */
 char   *yk__devices_text(const yk_devices *d, char *buf, size_t n);
 

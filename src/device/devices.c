@@ -71,6 +71,22 @@ static void assign_cores(yk_devices *all, uint32_t total) {
     if (is_type(d, "GPU")) share_cores(&d->config, gpu++, ngpu, total);
     else if (ngpu == 0) share_cores(&d->config, cpu++, ncpu, total);
     else share_cores(&d->config, 0, 1, total);
+    if (!is_type(d, "GPU") && ngpu > 1) d->config.stream_cores = 1;     /* the others work at that time */
+  }
+}
+
+/* Where the only virtual GPU has the same cores as the CPU device, one thread serves both. */
+static void share_streams(yk_devices *all) {
+  for (uint16_t i = 0; i < all->n; i++) {
+    yk_device *d = &all->at[i], *gpu = NULL;
+    uint32_t ngpu = 0;
+    for (uint16_t k = 0; k < all->n; k++) {
+      if (!is_type(&all->at[k], "GPU")) continue;
+      gpu = &all->at[k];
+      ngpu++;
+    }
+    if (ngpu != 1 || d == gpu || !is_host(d) || !is_host(gpu) || d->driver != gpu->driver) continue;
+    if (d->config.first_core == gpu->config.first_core && d->config.ncores == gpu->config.ncores) d->stream_of = gpu;
   }
 }
 
@@ -105,6 +121,7 @@ static yk_code open_all(yk_devices *all, uint16_t nrequests, const yk_device_req
     }
   }
   assign_cores(all, cores);
+  share_streams(all);
   for (uint16_t i = 0; i < all->n; i++) {
     yk_device *d = &all->at[i];
     yk_code rc = d->driver->open(d->ordinal, &d->config, &d->dev);
@@ -143,6 +160,7 @@ void yk__devices_close(yk_devices *all) {
 }
 
 yk_code yk__device_stream(yk_device *d, yk_stream **out) {
+  if (d->stream_of) d = d->stream_of;
   yk_stream *stream = atomic_load(&d->stream);
   if (!stream) {
     yk_stream *mine, *none = NULL;
@@ -156,6 +174,10 @@ yk_code yk__device_stream(yk_device *d, yk_stream **out) {
   }
   *out = stream;
   return YK_OK;
+}
+
+int yk__device_same_memory(const yk_device *a, const yk_device *b) {
+  return a == b || (a->driver == b->driver && is_host(a) && is_host(b) && !a->is_virtual && !b->is_virtual);
 }
 
 char *yk__devices_text(const yk_devices *all, char *buf, size_t n) {

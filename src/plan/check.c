@@ -21,7 +21,8 @@ static yk_code check_instr(const yk_plan *p, uint32_t i) {
   for (uint16_t k = 0; k < x->nargs; k++) {
     uint32_t b = p->arg[x->args + k];
     if (b == YK_NO_BUF ? x->code != YK_I_LAUNCH : b >= p->nbuf) return YK_FAIL(EINTERNAL, "argument %u of instruction %u is not a buffer", k, i);
-    if (b != YK_NO_BUF && p->arena[p->buf[b].arena].dev != p->stream_dev[x->stream] && !(x->code == YK_I_COPY_PEER && k == 1))
+    if (b != YK_NO_BUF && !(x->code == YK_I_COPY_PEER && k == 1) &&
+        !yk__device_same_memory(&p->devices->at[p->arena[p->buf[b].arena].dev], &p->devices->at[p->stream_dev[x->stream]]))
       return YK_FAIL(EINTERNAL, "argument %u of instruction %u is on another device", k, i);
   }
   return YK_OK;

@@ -51,7 +51,7 @@ static void find_lives(yk_memory *m) {
       if (ir->value[n->out + k].desc.dtype != YK_NONE) touch(m, n->out + k, constant ? 0 : t);
     if (constant) touch(m, n->out, end);
     for (uint16_t i = 0; i < n->nin; i++)
-      if (yk__ir_reads(n, i)) touch(m, n->in[i], n->kind == YK_IR_COPY ? end : t);
+      if (yk__ir_reads(n, i)) touch(m, n->in[i], ir->node[ir->value[ir->value[n->in[i]].root].node].dev != n->dev ? end : t);
   }
   for (uint32_t i = 0; i < ir->req->nfetch; i++) {
     touch(m, ir->fetch[i], end);

@@ -1,6 +1,7 @@
 /*
- * partition.c - pass 5: every edge between devices becomes an explicit copy.
+ * partition.c - pass 5: every edge between memories becomes an explicit copy.
  *
+ * CPU devices share the host's memory: what one of them made, another one reads where it is.
  * Feeds, constants and the run counter are made on each device that uses them
  * instead. A copy is made once per value and device; a variable that is written
  * in the same step is copied again for those who must see the new value.
@@ -34,6 +35,11 @@ static uint32_t writer_before(yk_partition *p, uint32_t variable, uint32_t user,
   return found;
 }
 
+static int same_memory(const yk_ir *ir, uint16_t a, uint16_t b) {
+  const yk_device *at = ir->req->devices->at;
+  return yk__device_same_memory(&at[a], &at[b]);
+}
+
 static uint32_t instance(yk_partition *p, uint32_t v, uint16_t dev) {
   yk_ir *ir = p->ir;
   yk_ir_node n = ir->node[ir->value[v].node];
@@ -64,7 +70,7 @@ static yk_code bring(yk_partition *p, uint32_t v, uint16_t dev, uint32_t user, u
   uint32_t at = ir->value[v].node, writer = 0, variable;
   int failed = 0;
   yk_moved m;
-  if (ir->node[at].dev == dev) {
+  if (ir->node[at].dev == dev || (!is_source(&ir->node[at]) && same_memory(ir, ir->node[at].dev, dev))) {
     *out = v;
     return YK_OK;
   }

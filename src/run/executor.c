@@ -39,14 +39,22 @@ static yk_code wait_event(const yk_driver *driver, yk_event *e, int64_t timeout_
 
 /* ---- one instruction -------------------------------------------------------------------------------------------- */
 
-/* The instruction whose work was the `failed`-th on lane `k` since its last sync; YK__NO_INSTR if it was none of the plan's. */
+/* Lanes of devices that share their cores may have one stream in common. */
+static bool together(const yk_run *r, uint32_t k, uint32_t other) {
+  return r->lane[k].stream == r->lane[other].stream;
+}
+
+/* The instruction whose work was the `failed`-th on the stream of lane `k` since its last sync; YK__NO_INSTR if it was none of the
+ * plan's. */
 static uint32_t blame(const yk_run *r, uint32_t k, uint64_t failed) {
-  const yk_lane *l = &r->lane[k];
-  if (failed < l->before) return YK__NO_INSTR;
-  uint64_t left = failed - l->before;
-  for (uint32_t i = l->base; i < r->plan->ninstr; i++) {
+  uint64_t before = 0;
+  for (uint32_t j = 0; j < r->plan->nstream; j++)
+    if (together(r, k, j)) before += r->lane[j].before;
+  if (failed < before) return YK__NO_INSTR;
+  uint64_t left = failed - before;
+  for (uint32_t i = r->lane[k].base; i < r->plan->ninstr; i++) {
     const yk_instr *in = &r->plan->instr[i];
-    if (in->stream != k || !yk__instr_works(in)) continue;
+    if (!together(r, k, in->stream) || !yk__instr_works(in)) continue;
     if (left-- == 0) return i;
   }
   return YK__NO_INSTR;
@@ -58,8 +66,11 @@ static yk_code copy_bounce(yk_run *r, uint32_t i, yk_lane *to, yk_lane *from, co
   YK_TRY(from->driver->copy_out(from->stream, r->bounce[i], a[1]));
   yk_code rc = from->driver->stream_sync(from->stream, &failed);
   if (rc != YK_OK) r->failed_at = blame(r, (uint32_t)(from - r->lane), failed);
-  from->base = i + 1;
-  from->before = 0;
+  for (uint32_t k = 0; k < r->plan->nstream; k++) {
+    if (!together(r, (uint32_t)(from - r->lane), k)) continue;
+    r->lane[k].base = i + 1;
+    r->lane[k].before = 0;
+  }
   if (rc != YK_OK) return rc;
   return to->driver->copy_in(to->stream, a[0], r->bounce[i]);
 }
@@ -75,6 +86,7 @@ static yk_code copy_peer(yk_run *r, uint32_t i, yk_lane *to, const yk_mem *a) {
 
 static yk_code wait_for(yk_run *r, uint32_t event, const yk_lane *l, const yk_io *io) {
   const yk_lane *by = &r->lane[r->plan->event_stream[event]];
+  if (by->stream == l->stream) return YK_OK;               /* in order anyway */
   if (by->driver == l->driver) return l->driver->event_wait(l->stream, r->event[event]);
   yk_code rc = wait_event(by->driver, r->event[event], io->timeout_ms);    /* another driver's event: the host waits */
   return rc == YK_EBUSY ? YK_FAIL(ECANCELLED, "no end after %lld ms", (long long)io->timeout_ms) : rc;
@@ -122,24 +134,25 @@ static yk_code wait_lanes(yk_run *r, int64_t timeout_ms, uint32_t *lane) {
   return YK_OK;          /* failures are the sync's to tell */
 }
 
-/* What lane k is busy with: the first work after the last event of the plan that has fired. */
+/* What the stream of lane k is busy with: the first work after the last event of the plan that has fired. */
 static uint32_t busy_at(const yk_run *r, uint32_t k) {
   const yk_plan *p = r->plan;
   uint32_t from = 0;
   for (uint32_t i = 0; i < p->ninstr; i++)
-    if (p->instr[i].stream == k && p->instr[i].code == YK_I_RECORD &&
+    if (together(r, k, p->instr[i].stream) && p->instr[i].code == YK_I_RECORD &&
         r->lane[k].driver->event_query(r->event[p->instr[i].a]) == YK_OK)
       from = i + 1;
   for (uint32_t i = from; i < p->ninstr; i++)
-    if (p->instr[i].stream == k && yk__instr_works(&p->instr[i])) return i;
+    if (together(r, k, p->instr[i].stream) && yk__instr_works(&p->instr[i])) return i;
   return YK__NO_INSTR;
 }
 
 static yk_code out_of_time(yk_run *r, int64_t timeout_ms, uint32_t lane) {
+  uint32_t at = busy_at(r, lane), on = at == YK__NO_INSTR ? lane : r->plan->instr[at].stream;
   yk_code rc = YK_FAIL(ECANCELLED, "the step has not ended within %lld ms; %s is at or after this operation (a larger "
-                       "yk_session_options.timeout_ms waits longer)", (long long)timeout_ms, r->lane[lane].device->name);
+                       "yk_session_options.timeout_ms waits longer)", (long long)timeout_ms, r->lane[on].device->name);
   r->busy = true;
-  return named(r, busy_at(r, lane), rc);
+  return named(r, at, rc);
 }
 
 /* Sync every lane; the failure of the smallest instruction wins over `rc` at `at`. */
@@ -206,6 +219,7 @@ yk_code yk__run_drain(yk_run *r, int64_t timeout_ms) {
 }
 
 yk_code yk__run_go(yk_run *r, const yk_io *io) {
+  if (!r->is_inline) yk__team_rest();
   yk_code rc = yk__run_begin(r, io->counter);
   if (rc != YK_OK) return yk__run_finish(r, io, rc, YK__NO_INSTR);
   uint32_t n = r->plan->ninstr, i = 0;

@@ -138,6 +138,38 @@ static void test_stream(void **state) {
   yk__devices_close(all);
 }
 
+/* One virtual GPU has the CPU device's cores, so one thread serves both; of two each has its own, and the CPU device's stream, whose
+ * work they would feel, keeps to one core. */
+static void test_one_thread_for_the_same_cores(void **state) {
+  (void)state;
+  for (uint16_t ngpu = 1; ngpu <= 2; ngpu++) {
+    const yk_device_request want[] = { { .type = "CPU", .count = 1 }, { .type = "GPU", .count = ngpu, .is_virtual = 1 } };
+    yk_devices *all = NULL;
+    yk_stream *home = NULL, *gpu = NULL;
+    OK(yk__devices_open(2, want, 4, &all));
+    assert_int_equal(all->at[0].config.ncores, 4);
+    assert_int_equal(all->at[0].config.stream_cores, ngpu == 1 ? 0 : 1);
+    assert_int_equal(all->at[1].config.stream_cores, 0);
+    OK(yk__device_stream(&all->at[0], &home));
+    OK(yk__device_stream(&all->at[1], &gpu));
+    if ((home == gpu) != (ngpu == 1)) fail_msg("with %u GPUs: the streams are %p and %p", ngpu, (void *)home, (void *)gpu);
+    yk__devices_close(all);
+  }
+}
+
+static void test_same_memory(void **state) {
+  (void)state;
+  const yk_device_request want[] = { { .type = "CPU", .count = 2 }, { .type = "CPU", .driver = "null", .count = 1 },
+                                     { .type = "GPU", .count = 1, .is_virtual = 1 } };
+  yk_devices *all = NULL;
+  OK(yk__devices_open(3, want, 0, &all));
+  assert_true(yk__device_same_memory(&all->at[0], &all->at[1]));
+  assert_false(yk__device_same_memory(&all->at[0], &all->at[2]));
+  assert_false(yk__device_same_memory(&all->at[0], &all->at[3]));
+  assert_true(yk__device_same_memory(&all->at[3], &all->at[3]));
+  yk__devices_close(all);
+}
+
 /* Every allocation on the way fails once: a clean ENOMEM, nothing left behind. */
 static void test_out_of_memory(void **state) {
   (void)state;
@@ -169,6 +201,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_names),  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
     cmocka_unit_test(test_shares), cmocka_unit_test(test_stream),  cmocka_unit_test(test_out_of_memory),
+    cmocka_unit_test(test_one_thread_for_the_same_cores),          cmocka_unit_test(test_same_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,13 @@ static void open_devices(fixture *f, uint16_t n) {
   assert_int_equal(yk__devices_open(1, &r, 1, &f->d), YK_OK);
 }
 
+/* Of which the second one is a virtual GPU with the same cores: they work on one stream. */
+static void open_cpu_and_gpu(fixture *f) {
+  const yk_device_request r[] = { { .type = "CPU", .driver = "cpu", .count = 1, .limit = 1 << 20 },
+                                  { .type = "GPU", .driver = "cpu", .count = 1, .limit = 1 << 20, .is_virtual = 1 } };
+  assert_int_equal(yk__devices_open(2, r, 1, &f->d), YK_OK);
+}
+
 static void kernels(fixture *f, uint32_t n, yk_code (*const run[])(const yk_kernel *, void *const *, void *),
                     const uint32_t *nin, const uint16_t *dev) {
   for (uint32_t i = 0; i < n; i++) {
@@ -159,7 +166,7 @@ static void test_single_failure(void **state) {
 
 /* device 0: feed x, a = 2x, record; device 1: wait, copy, b = check(a') or slow, record;
  * device 0: wait, copy back, c = a + b'', fetch */
-static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *const *, void *)) {
+static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *const *, void *), bool with_gpu) {
   static yk_instr instr[] = {
     { YK_I_FEED, 0, 1, 0, 0, 0 }, { YK_I_LAUNCH, 0, 2, 1, 0, 0 }, { YK_I_RECORD, 0, 0, 0, 0, 0 },
     { YK_I_WAIT, 1, 0, 0, 0, 1 }, { YK_I_COPY_PEER, 1, 2, 3, 0, 0 }, { YK_I_LAUNCH, 1, 2, 5, 1, 1 },
@@ -174,7 +181,8 @@ static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *c
   static uint16_t stream_dev[] = { 0, 1 }, event_stream[] = { 0, 1 };
   static yk_plan_value feed[1], fetch[1];
   feed[0].desc = fetch[0].desc = vec;
-  open_devices(f, 2);
+  if (with_gpu) open_cpu_and_gpu(f);
+  else open_devices(f, 2);
   kernels(f, 3, (yk_code (*const[])(const yk_kernel *, void *const *, void *)){ twice, middle, plus }, (uint32_t[]){ 1, 1, 2 },
           (uint16_t[]){ 0, 1, 0 });
   f->p.instr = instr; f->p.ninstr = 11; f->p.arg = arg; f->p.narg = 13; f->p.buf = buf; f->p.nbuf = 6; f->p.arena = arena;
@@ -183,13 +191,13 @@ static void double_plan(fixture *f, yk_code (*middle)(const yk_kernel *, void *c
   f->p.feed = feed; f->p.nfeed = 1; f->p.fetch = fetch; f->p.nfetch = 1;
 }
 
-static void test_two_devices(void **state) {
-  (void)state;
+static void check_two_devices(bool with_gpu) {
   fixture f = { 0 };
-  double_plan(&f, refuse_negative);
+  double_plan(&f, refuse_negative, with_gpu);
   yk_run *r;
   assert_int_equal(yk__run_new(&f.p, f.d, NULL, &r), YK_OK);
   assert_false(r->is_inline);
+  assert_int_equal(r->lane[0].stream == r->lane[1].stream, with_gpu);
   float out[N] = { 0 };
   const float bad[N] = { 1, -2, 3, 4 };
   const void *feed[] = { x };
@@ -209,11 +217,21 @@ static void test_two_devices(void **state) {
   yk__devices_close(f.d);
 }
 
+static void test_two_devices(void **state) {
+  (void)state;
+  check_two_devices(false);
+}
+
+static void test_two_devices_on_one_stream(void **state) {
+  (void)state;
+  check_two_devices(true);
+}
+
 /* Devices of different drivers, one of which cannot copy between devices: through the host, the same result. */
 static void test_two_drivers(void **state) {
   (void)state;
   fixture f = { 0 };
-  double_plan(&f, refuse_negative);
+  double_plan(&f, refuse_negative, false);
   yk_driver other = *f.d->at[1].driver;
   const yk_driver *mine = f.d->at[1].driver;
   other.copy_peer = NULL;
@@ -240,10 +258,9 @@ static void test_two_drivers(void **state) {
   yk__devices_close(f.d);
 }
 
-static void test_time_out(void **state) {
-  (void)state;
+static void check_time_out(bool with_gpu) {
   fixture f = { 0 };
-  double_plan(&f, slow);
+  double_plan(&f, slow, with_gpu);
   yk_run *r;
   assert_int_equal(yk__run_new(&f.p, f.d, NULL, &r), YK_OK);
   float out[N] = { 0 };
@@ -266,6 +283,12 @@ static void test_time_out(void **state) {
   yk__devices_close(f.d);
 }
 
+static void test_time_out(void **state) {
+  (void)state;
+  check_time_out(false);
+  check_time_out(true);
+}
+
 static void test_too_large(void **state) {
   (void)state;
   fixture f = { 0 };
@@ -284,6 +307,7 @@ static void test_too_large(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_single_inline), cmocka_unit_test(test_single_failure), cmocka_unit_test(test_two_devices),
+    cmocka_unit_test(test_two_devices_on_one_stream),
     cmocka_unit_test(test_two_drivers), cmocka_unit_test(test_time_out), cmocka_unit_test(test_too_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,8 @@ extern const yk_host *yk__cpu_host;                  /* set once by yk__cpu_plug
 #define YK_CPU_REFUSE(...) YK_CPU_FAIL(EUNSUPPORTED, __VA_ARGS__)
 
 struct yk_dev {
-  uint32_t first_core, ncores;                       /* ncores >= 1: the team of everything that runs here */
+  uint32_t first_core, ncores;                       /* ncores >= 1: the team of everything that runs here, */
+  uint32_t stream_cores;                             /* but of what runs on a stream's own thread: 1 to ncores */
   uint32_t pin;
 };
 

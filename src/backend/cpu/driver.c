@@ -52,12 +52,14 @@ static yk_code cpu_open(uint32_t ordinal, const yk_dev_config *config, yk_dev **
   if (ordinal != 0) return YK_CPU_FAIL(ENOTFOUND, "cpu ordinal %u; there is only 0", (unsigned)ordinal);
   yk_dev *dev = yk__cpu_host->alloc(sizeof *dev, 64);
   if (!dev) return YK_CPU_FAIL(ENOMEM, "no memory for a device (%zu bytes)", sizeof *dev);
-  *dev = (yk_dev){ 0 };
-  if (config) *dev = (yk_dev){ .first_core = config->first_core, .ncores = config->ncores, .pin = config->pin };
+  yk_dev_config c = { 0 };
+  if (config) memcpy(&c, config, config->size < sizeof c ? config->size : sizeof c);
+  *dev = (yk_dev){ .first_core = c.first_core, .ncores = c.ncores, .stream_cores = c.stream_cores, .pin = c.pin };
   if (dev->ncores == 0) {                              /* not told: all of them, wherever the system puts the threads */
     dev->ncores = host_cores();
     dev->pin = 0;
   }
+  if (dev->stream_cores == 0 || dev->stream_cores > dev->ncores) dev->stream_cores = dev->ncores;
   *out = dev;
   return YK_OK;
 }

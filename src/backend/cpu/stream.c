@@ -96,7 +96,7 @@ static yk_entry *next_entry(yk_stream *s, uint32_t tail) {
 static void *stream_main(void *arg) {
   yk_stream *s = arg;
   if (s->dev->pin) yk__cpu_host->pin((int)s->dev->first_core, (int)s->dev->ncores);
-  yk__cpu_host->team_set((int)s->dev->ncores);
+  yk__cpu_host->team_set((int)s->dev->stream_cores);
   uint32_t tail = 0;
   for (;;) {
     yk_entry *e = next_entry(s, tail);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 static _Atomic uint64_t made, live;
-static _Thread_local uint64_t fail_at;
+static _Thread_local struct { uint64_t left, refused; int stays; } fault;      /* left 0: nothing is asked for */
 
 uint64_t yk__alloc_count(void) {
   return atomic_load_explicit(&made, memory_order_relaxed);
@@ -25,19 +25,34 @@ uint64_t yk__alloc_live(void) {
   return atomic_load_explicit(&live, memory_order_relaxed);
 }
 
-void yk__alloc_fail_at(uint64_t n) {
-  fail_at = n;
+static uint64_t ask(uint64_t n, int stays) {
+  uint64_t refused = fault.refused;
+  fault.left = n;
+  fault.stays = stays;
+  fault.refused = 0;
+  return refused;
 }
 
-/* Is it this allocation that was asked to fail? */
-static int refused(void) {
-  if (fail_at == 0) return 0;
-  return --fail_at == 0;
+uint64_t yk__alloc_fail_at(uint64_t n) {
+  return ask(n, 0);
+}
+
+uint64_t yk__alloc_fail_from(uint64_t n) {
+  return ask(n, 1);
 }
 
 static void *out_of_memory(size_t bytes) {
   yk__fail(YK_ENOMEM, __FILE__, __LINE__, "out of host memory: %zu bytes asked for", bytes);
   return NULL;
+}
+
+int yk__alloc_refused(size_t bytes) {
+  if (fault.left == 0) return 0;
+  if (fault.left > 1) { fault.left--; return 0; }
+  if (!fault.stays) fault.left = 0;
+  fault.refused++;
+  (void)out_of_memory(bytes);
+  return 1;
 }
 
 static void *counted(void *p, size_t bytes) {
@@ -48,14 +63,14 @@ static void *counted(void *p, size_t bytes) {
 }
 
 void *yk__alloc(size_t bytes) {
-  if (refused()) return out_of_memory(bytes);
+  if (yk__alloc_refused(bytes)) return NULL;
   return counted(malloc(bytes ? bytes : 1), bytes);
 }
 
 void *yk__calloc(size_t n, size_t bytes) {
   size_t total;
   if (__builtin_mul_overflow(n, bytes, &total)) return out_of_memory(SIZE_MAX);
-  if (refused()) return out_of_memory(total);
+  if (yk__alloc_refused(total)) return NULL;
   return counted(calloc(1, total ? total : 1), total);
 }
 
@@ -64,7 +79,7 @@ void *yk__realloc(void *p, size_t n, size_t bytes) {
   void *q;
   if (__builtin_mul_overflow(n, bytes, &total)) return out_of_memory(SIZE_MAX);
   if (!p) return yk__alloc(total);
-  if (refused()) return out_of_memory(total);
+  if (yk__alloc_refused(total)) return NULL;
   q = realloc(p, total ? total : 1);
   if (!q) return out_of_memory(total);
   atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
@@ -74,7 +89,7 @@ void *yk__realloc(void *p, size_t n, size_t bytes) {
 void *yk__alloc_aligned(size_t bytes, size_t align) {
   void *p = NULL;
   if (align < sizeof(void *)) align = sizeof(void *);
-  if (refused()) return out_of_memory(bytes);
+  if (yk__alloc_refused(bytes)) return NULL;
   if (posix_memalign(&p, align, bytes ? bytes : 1) != 0) p = NULL;
   return counted(p, bytes);
 }
@@ -105,7 +120,7 @@ void yk_free(void *p) {
 int yk__grow(void **arr, uint32_t *cap, uint32_t need, size_t item_bytes) {
   void *p;
   uint32_t n = *cap;
-  if (need <= n && need != 0) return 1;
+  if (need <= n && need != 0) return !yk__alloc_refused(item_bytes);
   if (need == 0) {                       /* n + 1 wrapped: the array is full at 2^32 - 1 items */
     out_of_memory(SIZE_MAX);
     return 0;

@@ -24,8 +24,15 @@ void  yk__free(void *p);
 uint64_t yk__alloc_count(void);
 uint64_t yk__alloc_live(void);
 
-/* From now on the n-th allocation (1 = the next) of this thread fails once; 0 turns it off. */
-void yk__alloc_fail_at(uint64_t n);
+/*
+ * For tests: the n-th allocation of this thread from now on (1 = the next) fails once, or that one and all after it; 0 turns it
+ * off. An object of a bump allocator and an item pushed on a growing array count too, whether or not there was room left, so
+ * every place that ever needs memory can be hit. Returns how many were refused since the call before.
+ */
+uint64_t yk__alloc_fail_at(uint64_t n);
+uint64_t yk__alloc_fail_from(uint64_t n);
+/* Is it this one that was asked to fail? Then the message is set. */
+int yk__alloc_refused(size_t bytes);
 
 /*
  * Bump allocator: many small objects with one lifetime (a graph, a plan).

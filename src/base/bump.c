@@ -36,6 +36,7 @@ void *yk__bump(yk_bump *b, size_t bytes) {
   struct yk_bump_block *block = b->head;
   size_t take = bytes > SIZE_MAX - ALIGN ? SIZE_MAX - ALIGN : (bytes + ALIGN - 1) / ALIGN * ALIGN;
   char *p;
+  if (yk__alloc_refused(bytes)) return NULL;
   if (!block || take > (size_t)(block->end - block->at)) {
     struct yk_bump_block *fresh = block_new(block ? block->bytes : 0, take);
     if (!fresh) return NULL;

@@ -1,10 +1,10 @@
 /*
  * math.h - builders of the basic operations: constants, arithmetic, activations, reductions, shapes, random numbers.
  *
- * All return a value of graph g, {0} after a sticky error (see graph.h), and are called by the one thread that builds
- * the graph. yk_add(g, a, b) is a macro for yk_add_at(where, g, a, b). Arrays and structs passed in are copied. Each
- * operation's exact formula is in op_attrs.h; gradients follow its conventions. Shapes may hold unknown dims (-1)
- * wherever the op can do without them.
+ * All return a value of graph g, {0} after a sticky error (see graph.h; each entry of an array `out` is {0} too), and are
+ * called by the one thread that builds the graph. yk_add(g, a, b) is a macro for yk_add_at(where, g, a, b). Arrays and
+ * structs passed in are copied. Each operation's exact formula is in op_attrs.h; gradients follow its conventions.
+ * Shapes may hold unknown dims (-1) wherever the op can do without them.
  */
 #ifndef YK_MATH_H
 #define YK_MATH_H

@@ -50,29 +50,28 @@ void yk_graph_free(yk_graph *g) {
   yk__collections_free(g);
   yk__free(g->node);
   yk__free(g->variable);
-  yk__free(g->message);
   yk__bump_free(&g->arena);
   yk__free(g);
 }
 
 /* ---- sticky error ---- */
 
-static const char *message(const yk_graph *g) { return g->message ? g->message : "out of memory while a graph was built"; }
-
 yk_code yk_graph_status(const yk_graph *g) {
   if (!g) return YK_FAIL(EINVAL, "no graph");
   if (g->status == YK_OK) return YK_OK;
-  return yk__fail(g->status, __FILE__, __LINE__, "%s", message(g));
+  return yk__fail(g->status, __FILE__, __LINE__, "%s", g->message);
 }
 
 static yk_value keep(const char *where, yk_graph *g, yk_code code, const char *text) {
   if (!yk__graph_ok(g)) return (yk_value){ 0 };
   if (code == YK_OK) code = YK_EINTERNAL;
   g->status = code;
-  size_t n = strlen(where ? where : "?") + strlen(text) + 3;
-  g->message = yk__alloc(n);
-  if (g->message) snprintf(g->message, n, "%s: %s", where ? where : "?", text);
-  (void)yk__fail(code, __FILE__, __LINE__, "%s", message(g));
+  int n = snprintf(g->message, sizeof g->message, "%.1024s: ", where ? where : "?");
+  size_t used = n < 0 ? 0 : (size_t)n, rest = strlen(text);
+  if (rest > sizeof g->message - 1 - used) rest = sizeof g->message - 1 - used;
+  memcpy(g->message + used, text, rest);
+  g->message[used + rest] = '\0';
+  (void)yk__fail(code, __FILE__, __LINE__, "%s", g->message);
   return (yk_value){ 0 };
 }
 

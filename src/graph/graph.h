@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <yoke/graph.h>
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "tensor/device_spec.h"
 
@@ -54,7 +55,7 @@ struct yk_graph {
   bool frozen;
   uint64_t version;            /* raised by every new node */
   yk_code status;
-  char *message;               /* of the sticky error */
+  char message[YK__ERROR_BYTES]; /* of the sticky error; part of the graph, so that telling of no memory needs none */
   struct yk_graph_names *names;   /* names.c: name table and name scopes */
   struct yk_graph_scopes *scopes; /* scopes.c: device, colocation and control scopes */
   struct yk_variable_store *store;/* variables.c: variables by name, variable scopes */

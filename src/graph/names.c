@@ -103,7 +103,9 @@ static yk_code unique(yk_graph *g, const char *name, bool scope, const char **ou
 }
 
 yk_graph *yk_named(yk_graph *g, const char *name) {
-  if (yk__graph_ok(g)) g->names->next = name ? yk__bump_str(&g->arena, name) : NULL;
+  if (!yk__graph_ok(g)) return g;
+  g->names->next = name ? yk__bump_str(&g->arena, name) : NULL;
+  if (name && !g->names->next) (void)yk_graph_fail_at(YK_HERE, g, YK_ENOMEM, "yk_named '%.100s': %s", name, yk_error_message());
   return g;
 }
 

@@ -108,7 +108,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   batch[0] = yk_output(g, y, 1);
   batch[1] = yk_output(g, y, 2);
   keep_track(where, g, moving, batch, o.momentum != 0 ? o.momentum : 0.99);
-  return y;
+  return yk__outputs(g, 1, &y);
 }
 
 /* ---- towers ------------------------------------------------------------------------------------------------ */
@@ -172,7 +172,7 @@ yk_value yk_update_ops_at(const char *where, yk_graph *g) {
   }
   yk__free(all);
   yk__free(own);
-  return kept > 0 ? group : averages;
+  return yk__outputs(g, 1, kept > 0 ? &group : &averages);
 }
 
 /* ---- moments ------------------------------------------------------------------------------------------------- */
@@ -193,4 +193,6 @@ void yk_moments_at(const char *where, yk_graph *g, yk_value x, uint32_t naxes, c
   }
   *mean = m;
   *variance = v;
+  yk__outputs(g, 1, mean);
+  yk__outputs(g, 1, variance);
 }

@@ -70,6 +70,9 @@ yk_value yk__spread(yk_grad *c, yk_value x, yk_value like);
 yk_value yk__build_n(const char *where, yk_graph *g, const yk_op *op, const void *attrs, size_t nin, const yk_value *in,
                      size_t nout);
 
+/* What a builder of several outputs ends with: {0} for each of them once the graph has failed. Returns out[0]. */
+yk_value yk__outputs(const yk_graph *g, size_t n, yk_value *out);
+
 /* ---- activations by number (fused ops): see activation.c -------------------------------------------------------- */
 
 /* act(x) as a node; x itself for YK_ACT_NONE. */

@@ -66,7 +66,6 @@ yk_value yk_dequeue_at(const char *where, yk_graph *g, const yk_source *source, 
   yk_dequeue_attrs a = { source, rows };
   if (!source) return yk_graph_fail_at(where, g, YK_EINVAL, "dequeue: no source given");
   yk_value first = yk__build_n(where, g, &yk__op_dequeue, &a, 0, NULL, source->ncomponents);
-  for (uint32_t k = 0; k < source->ncomponents; k++)
-    components[k] = first.id ? yk_output(g, first, (uint16_t)k) : (yk_value){ 0 };
-  return first;
+  for (uint32_t k = 0; k < source->ncomponents; k++) components[k] = yk_output(g, first, (uint16_t)k);
+  return yk__outputs(g, source->ncomponents, components);
 }

@@ -81,19 +81,22 @@ const yk_op yk__op_split = {
 
 yk_value yk_split_at(const char *where, yk_graph *g, yk_value x, int axis, size_t n, const int64_t *sizes, yk_value *pieces_out) {
   yk_split_attrs a = { .axis = axis, .n = (uint32_t)n };
-  if (n < 1 || n > MOST) return yk_graph_fail_at(where, g, YK_EINVAL, "split: %zu pieces, expected 1 to %d", n, MOST);
+  if (n < 1 || n > MOST) {
+    yk_graph_fail_at(where, g, YK_EINVAL, "split: %zu pieces, expected 1 to %d", n, MOST);
+    return yk__outputs(g, n, pieces_out);
+  }
   if (sizes) memcpy(a.size, sizes, n * sizeof *sizes);
   yk_value first = yk__build_n(where, g, &yk__op_split, &a, 1, &x, n);
-  for (size_t i = 0; i < n; i++) pieces_out[i] = first.id ? yk_output(g, first, (uint16_t)i) : (yk_value){ 0 };
-  return first;
+  for (size_t i = 0; i < n; i++) pieces_out[i] = yk_output(g, first, (uint16_t)i);
+  return yk__outputs(g, n, pieces_out);
 }
 
 yk_value yk_unstack_at(const char *where, yk_graph *g, yk_value x, int axis, size_t n, yk_value *slices) {
   const yk_desc *d = yk_value_desc(g, x);
   int k = d && axis < 0 ? axis + d->rank : axis;
   if (d && k >= 0 && k < d->rank && yk__dims_clash(d->dim[k], (int64_t)n))
-    return yk_graph_fail_at(where, g, YK_EINVAL, "unstack: axis %d has %lld elements, not %zu", axis, (long long)d->dim[k], n);
-  if (!yk_split_at(where, g, x, k, n, NULL, slices).id) return (yk_value){ 0 };
-  for (size_t i = 0; i < n; i++) slices[i] = yk_squeeze_at(where, g, slices[i], &(yk_axes_attrs){ 1, { k } });
-  return slices[0];
+    yk_graph_fail_at(where, g, YK_EINVAL, "unstack: axis %d has %lld elements, not %zu", axis, (long long)d->dim[k], n);
+  else if (yk_split_at(where, g, x, k, n, NULL, slices).id)
+    for (size_t i = 0; i < n; i++) slices[i] = yk_squeeze_at(where, g, slices[i], &(yk_axes_attrs){ 1, { k } });
+  return yk__outputs(g, n, slices);
 }

@@ -65,8 +65,8 @@ const yk_op yk__op_top_k = {
 
 yk_value yk_top_k_at(const char *where, yk_graph *g, yk_value x, int k, yk_value both[2]) {
   both[0] = yk__build(where, g, &yk__op_top_k, &(yk_top_k_attrs){ k }, 1, x);
-  both[1] = both[0].id ? yk_output(g, both[0], 1) : (yk_value){ 0 };
-  return both[0];
+  both[1] = yk_output(g, both[0], 1);
+  return yk__outputs(g, 2, both);
 }
 
 /* ---- top_k_grad: dy, indices, like x -> dx -------------------------------------------------------------------------------- */

@@ -26,9 +26,9 @@ static void no_gradient(const char *where, yk_graph *g, yk_value loss, size_t n,
   char *text = NULL;
   for (size_t i = 0; i < n && i < 8; i++) yk__str_add(&names, "%s%s", i ? ", " : "", yk_variable_name(vars[i]));
   if (n > 8) yk__str_add(&names, " and %zu more", n - 8);
-  if (yk__str_take(&names, &text) == YK_OK)
-    yk_graph_fail_at(where, g, YK_EINVAL, "the loss '%s' depends on none of the variables to train: %s", yk_value_name(g, loss),
-                     n ? text : "there are none");
+  if (yk__str_take(&names, &text) != YK_OK) yk_graph_fail_at(where, g, YK_ENOMEM, "%s", yk_error_message());
+  else yk_graph_fail_at(where, g, YK_EINVAL, "the loss '%s' depends on none of the variables to train: %s", yk_value_name(g, loss),
+                        n ? text : "there are none");
   yk__free(text);
 }
 

@@ -54,13 +54,10 @@ yk_value yk_moving_average_at(const char *where, yk_graph *g, double decay, yk_v
 
 yk_variable *yk_moving_average_of(yk_graph *g, yk_variable *v) {
   size_t n = yk_variable_count(g);
-  yk_str name = { 0 };
-  char *text = NULL;
-  yk_variable *found = v;
-  yk__str_add(&name, "%s/" SLOT, yk_variable_name(v));
-  if (yk__str_take(&name, &text) != YK_OK) return v;
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(yk_variable_name(yk_variable_get(g, i)), text) == 0) found = yk_variable_get(g, i);
-  yk__free(text);
-  return found;
+  size_t length = v != NULL ? strlen(yk_variable_name(v)) : 0;
+  for (size_t i = 0; v != NULL && i < n; i++) {
+    const char *name = yk_variable_name(yk_variable_get(g, i));
+    if (strncmp(name, yk_variable_name(v), length) == 0 && strcmp(name + length, "/" SLOT) == 0) return yk_variable_get(g, i);
+  }
+  return v;
 }

@@ -53,7 +53,7 @@ yk_value yk_apply_gradients_at(const char *where, yk_graph *g, const yk_optimize
   yk_name_scope_pop_at(where, g);
   yk__free(updates);
   if (train.id != 0) yk_add_to_collection_at(where, g, YK_TRAIN_OP, train);
-  return train;
+  return g->status == YK_OK ? train : (yk_value){ 0 };
 }
 
 yk_value yk_minimize_at(const char *where, yk_graph *g, const yk_optimizer *opt, yk_value loss, yk_variable *global_step) {

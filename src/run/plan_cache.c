@@ -187,7 +187,10 @@ static yk_code compile(yk_session *s, const yk_binding *b, const yk_desc *desc, 
   yk__free(now);
   YK_TRY(rc);
   rc = activate(s, e);
-  if (rc == YK_ENOMEM && yk__cache_clear(s)) rc = activate(s, e);  /* plans that are only kept give way to one that is needed */
+  if (rc == YK_ENOMEM && yk__cache_clear(s)) {             /* plans that are only kept give way to one that is needed */
+    yk_error_clear();
+    rc = activate(s, e);
+  }
   if (rc == YK_OK)
     YK_LOG(INFO, "a plan of %u instructions was compiled in %.1f ms and activated in %.1f ms", e->plan->ninstr,
            (double)(compiled - begin) * 1e-6, (double)(yk__now_ns() - compiled) * 1e-6);

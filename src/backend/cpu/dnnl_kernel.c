@@ -101,6 +101,7 @@ static yk_code run(const yk_kernel *k, void *const *arg, void *workspace) {
   if (team > 1) yk__cpu_host->team_set(1);
   dnnl_status_t rc = dnnl_primitive_execute(s->prim, s->stream, s->n, s->exec);
   if (team > 1) yk__cpu_host->team_set(team);
+  if (rc == dnnl_out_of_memory) return YK_CPU_FAIL(ENOMEM, "%s: oneDNN ran out of memory", s->impl);
   if (rc != dnnl_success) return YK_CPU_FAIL(EDEVICE, "%s: oneDNN failed with status %d", s->impl, (int)rc);
   return YK_OK;
 }

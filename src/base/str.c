@@ -76,6 +76,17 @@ void yk__str_free(yk_str *b) {
   *b = (yk_str){ 0 };
 }
 
+size_t yk__utf8(const char *text) {
+  const unsigned char *s = (const unsigned char *)text;
+  size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xF0 && s[0] < 0xF5
+      ? 4 : 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xC0) != 0x80) return 0;
+  if (n == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] >= 0xA0))) return 0;
+  if (n == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] >= 0x90))) return 0;
+  return n;
+}
+
 int yk__parse_i64(const char *s, int64_t lo, int64_t hi, int64_t *out) {
   int negative = *s == '-';
   int64_t v = 0;

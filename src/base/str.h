@@ -17,6 +17,9 @@ void yk__str_put(yk_str *b, const char *s, size_t n);
 yk_code yk__str_take(yk_str *b, char **out) YK_CHECKED;   /* caller frees *out; b is empty again */
 void yk__str_free(yk_str *b);
 
+/* Bytes of the UTF-8 character at s (1 for a NUL), or 0 if there is none: to escape what JSON does not allow. */
+size_t yk__utf8(const char *s);
+
 /* Parse a whole string as a decimal integer in [lo, hi]; false if it is anything else. */
 int yk__parse_i64(const char *s, int64_t lo, int64_t hi, int64_t *out);
 int yk__parse_f64(const char *s, double *out);

@@ -9,21 +9,10 @@
 #include <string.h>
 #include "cli/json.h"
 
-/* Length of the valid UTF-8 sequence at s, or 0. */
-static size_t utf8(const unsigned char *s) {
-  size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xF0 && s[0] < 0xF5
-      ? 4 : 0;
-  for (size_t i = 1; i < n; i++)
-    if ((s[i] & 0xC0) != 0x80) return 0;
-  if (n == 3 && ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] >= 0xA0))) return 0;
-  if (n == 4 && ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] >= 0x90))) return 0;
-  return n;
-}
-
 static void quote(yk_str *out, const char *text) {
   yk__str_put(out, "\"", 1);
   for (const unsigned char *s = (const unsigned char *)text; *s != 0;) {
-    size_t n = utf8(s);
+    size_t n = yk__utf8((const char *)s);
     if (*s == '"' || *s == '\\') yk__str_add(out, "\\%c", *s);
     else if (*s == '\n') yk__str_put(out, "\\n", 2);
     else if (*s < 0x20 || *s == 0x7F || n == 0) yk__str_add(out, "\\u%04x", *s);

@@ -48,6 +48,7 @@ typedef struct yk_run {              /* arenas, streams, events and resolved arg
   int64_t counter_value;
   uint32_t failed_at;                /* instruction that a mid-run sync blamed */
   bool is_inline;                    /* one lane, which works on the calling thread */
+  bool marked;                       /* `mark` is complete */
   bool busy;                         /* out of time: lanes may still be working */
   yk_bump mem;
 } yk_run;

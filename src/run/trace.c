@@ -50,17 +50,18 @@ static yk_code traced_inline(yk_entry *e, const yk_io *io) {
   return yk__run_finish(r, io, rc, i);
 }
 
+/* Those that a run before failed to make are made by the next one. */
 static yk_code make_marks(yk_run *r) {
-  if (r->mark) return YK_OK;
-  yk_event **mark = yk__bump(&r->mem, (2u * r->plan->ninstr + 1u) * sizeof(yk_event *));
-  if (mark == NULL) return YK_ENOMEM;
-  r->mark = mark;
-  for (uint32_t i = 0; i < r->plan->ninstr; i++) {
-    const yk_lane *l = &r->lane[r->plan->instr[i].stream];
-    if (!yk__instr_works(&r->plan->instr[i]) || !YK_HAS(l->driver, event_time)) continue;
-    YK_TRY(l->driver->event_open(l->device->dev, &mark[2 * i]));
-    YK_TRY(l->driver->event_open(l->device->dev, &mark[2 * i + 1]));
+  if (r->marked) return YK_OK;
+  if (r->mark == NULL) r->mark = yk__bump(&r->mem, (2u * r->plan->ninstr + 1u) * sizeof(yk_event *));
+  if (r->mark == NULL) return YK_ENOMEM;
+  for (uint32_t i = 0; i < 2 * r->plan->ninstr; i++) {
+    const yk_instr *instr = &r->plan->instr[i / 2];
+    const yk_lane *l = &r->lane[instr->stream];
+    if (r->mark[i] == NULL && yk__instr_works(instr) && YK_HAS(l->driver, event_time))
+      YK_TRY(l->driver->event_open(l->device->dev, &r->mark[i]));
   }
+  r->marked = true;
   return YK_OK;
 }
 
@@ -130,11 +131,13 @@ static yk_code assign_lanes(yk_trace *t) {
 
 static void put_text(FILE *f, const char *s) {
   fputc('"', f);
-  for (; s && *s; s++) {
+  while (s && *s) {
     unsigned char c = (unsigned char)*s;
+    size_t n = yk__utf8(s);
     if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-    else if (c < 0x20 || c >= 0x7F) fprintf(f, "\\u%04x", c);
-    else fputc(c, f);
+    else if (c < 0x20 || c == 0x7F || n == 0) fprintf(f, "\\u%04x", c);
+    else fwrite(s, 1, n, f);
+    s += n ? n : 1;
   }
   fputc('"', f);
 }

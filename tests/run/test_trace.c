@@ -232,9 +232,30 @@ static void test_explain(void **state) {
   end(s, g);
 }
 
+/* Whatever the place of a call looks like: JSON, in UTF-8, with nothing lost. */
+static void test_odd_places(void **state) {
+  (void)state;
+  const char *path = "trace_odd.json";
+  yk_graph *g = new_graph();
+  yk_value x = yk_placeholder(g, "x", YK_F32, YK_SHAPE(4));
+  yk_value y = yk_relu_at("d\xC3\xA9j\xC3\xA0 \"vu\"\\\n\xFF.c:1", g, x);
+  yk_session *s = open_session(g, 0);
+  yk_tensor *t = ramp(YK_SHAPE(4)), *out;
+  OK(yk_trace_start(s));
+  OK(yk_session_run(s, 1, &(yk_feed){ x, t }, 1, &y, 0, NULL, &out));
+  OK(yk_trace_write(s, path));
+  const char *text = read_file(path), *rest = value(text);
+  if (!rest || *space(rest)) fail_msg("not JSON:\n%s", text);
+  if (!strstr(text, "\"origin\":\"d\xC3\xA9j\xC3\xA0 \\\"vu\\\"\\\\\\u000a\\u00ff.c:1\"")) fail_msg("%s", text);
+  remove(path);
+  yk_tensor_free(out);
+  yk_tensor_free(t);
+  end(s, g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_timeline), cmocka_unit_test(test_placement_log), cmocka_unit_test(test_no_devices),
+    cmocka_unit_test(test_timeline), cmocka_unit_test(test_odd_places), cmocka_unit_test(test_placement_log), cmocka_unit_test(test_no_devices),
     cmocka_unit_test(test_visible), cmocka_unit_test(test_explain),
   };
   unsetenv("CUDA_VISIBLE_DEVICES");

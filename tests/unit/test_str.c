@@ -199,11 +199,24 @@ static void test_hash_spreads(void **state) {
   }
 }
 
+static void test_utf8(void **state) {
+  static const struct { const char *s; size_t n; } cases[] = {
+    { "", 1 }, { "a", 1 }, { "\x7F", 1 }, { "\xC2\x80", 2 }, { "\xE0\xA0\x80", 3 }, { "\xED\x9F\xBF", 3 },
+    { "\xF0\x90\x80\x80", 4 }, { "\xF4\x8F\xBF\xBF", 4 }, { "\x80", 0 }, { "\xC0\x80", 0 }, { "\xC1\xBF", 0 }, { "\xC2", 0 },
+    { "\xC2z", 0 }, { "\xE0\x9F\xBF", 0 }, { "\xED\xA0\x80", 0 }, { "\xE2\x82", 0 }, { "\xF0\x8F\xBF\xBF", 0 },
+    { "\xF4\x90\x80\x80", 0 }, { "\xF5\x80\x80\x80", 0 }, { "\xFF", 0 },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    if (yk__utf8(cases[i].s) != cases[i].n) fail_msg("case %zu: got %zu, expected %zu", i, yk__utf8(cases[i].s), cases[i].n);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_append), cmocka_unit_test(test_append_fails_once_at_the_end), cmocka_unit_test(test_parse_i64),
     cmocka_unit_test(test_parse_f64), cmocka_unit_test(test_parse_bytes), cmocka_unit_test(test_distance),
-    cmocka_unit_test(test_map), cmocka_unit_test(test_map_survives_failures), cmocka_unit_test(test_hash), cmocka_unit_test(test_hash_spreads),
+    cmocka_unit_test(test_map), cmocka_unit_test(test_map_survives_failures), cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_hash_spreads), cmocka_unit_test(test_utf8),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,14 +19,18 @@ void yk__die_verb(const char *verb) {
   current_verb = verb;
 }
 
+/* One line whatever is quoted in it: a path may hold line feeds, and what a terminal takes for a command. */
 int yk__die(int status, const char *fmt, ...) {
+  char text[1024];
   va_list ap;
-  fflush(stdout);
-  fprintf(stderr, "yoke%s%s: ", current_verb != NULL ? " " : "", current_verb != NULL ? current_verb : "");
   va_start(ap, fmt);
-  vfprintf(stderr, fmt, ap);
+  int n = vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  fputc('\n', stderr);
+  for (char *p = text; *p != '\0'; p++)
+    if (iscntrl((unsigned char)*p)) *p = '?';
+  fflush(stdout);
+  fprintf(stderr, "yoke%s%s: %s%s\n", current_verb != NULL ? " " : "", current_verb != NULL ? current_verb : "", text,
+          n >= (int)sizeof text ? "..." : "");
   return status;
 }
 

@@ -5,6 +5,7 @@
  * devices, data, the folder. The batch the user names is the global one, and the
  * first line says how it is shared out.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,7 +99,8 @@ static int open_folder(yk_train *t) {
   if (status != 0) return status;
   yk_code rc = yk__folder_write(t->folder, "settings.json", t->settings, strlen(t->settings));
   if (rc == YK_OK) rc = yk__folder_path(t->folder, "metrics.jsonl", path);
-  if (rc == YK_OK && (t->log = fopen(path, "w")) == NULL) rc = YK_FAIL(EIO, "'%s' cannot be created", path);
+  if (rc == YK_OK && (t->log = fopen(path, "w")) == NULL) rc = YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
+  if (rc == YK_OK) setvbuf(t->log, NULL, _IONBF, 0);        /* a line that a full disk refuses must not wait in a buffer */
   return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--out: %s", yk_error_message());
 }
 
@@ -108,9 +110,11 @@ static yk_code plan_trace(yk_train *t) {
   t->trace_to = t->trace_from + want < steps ? t->trace_from + want : steps;
   if (t->c->trace == NULL) return yk__folder_path(t->folder, "trace.json", t->trace);
   snprintf(t->trace, YK__PATH, "%s", t->c->trace);
+  bool there = access(t->trace, F_OK) == 0;
   FILE *f = fopen(t->trace, "a");                    /* a wrong path is told now, not after the run */
-  if (f == NULL) return YK_FAIL(EIO, "--trace: '%s' cannot be created", t->trace);
+  if (f == NULL) return YK_FAIL(EIO, "--trace: '%s' cannot be created: %s", t->trace, strerror(errno));
   fclose(f);
+  if (!there) remove(t->trace);                      /* a run that fails leaves no empty one */
   return YK_OK;
 }
 
@@ -218,7 +222,7 @@ static int loop(yk_train *t) {
     if (trace(t, step) != YK_OK) return yk__die_code(YK_EIO);
   }
   yk__metrics_finish(&t->metrics);
-  return *yk__stop_flag() == 0 ? test(t) : 0;
+  return 0;
 }
 
 /* ---- what is left ------------------------------------------------------------------------------------------------ */
@@ -244,8 +248,7 @@ static void say_end(yk_train *t) {
   yk__json_bool(&o, "interrupted", *yk__stop_flag() != 0);
   yk__json_text(&o, "out", t->folder);
   yk__json_close(&o, '}');
-  if (!yk__json_flush(&o, t->log, t->c->json ? t->out : NULL)) t->metrics.failed = true;
-  yk__str_free(&o.text);
+  yk__metrics_emit(&t->metrics, &o);
   if (m->show != YK__SHOW_LINES && m->show != YK__SHOW_BAR) return;
   fprintf(t->out, "%s%lld steps in %.1f s, %.0f examples/s; training loss %.4f, accuracy %.4f; see %s/report.html\n",
           *yk__stop_flag() != 0 ? "interrupted after " : "", (long long)m->step, (double)m->ns * 1e-9, yk__metrics_rate(m),
@@ -253,11 +256,13 @@ static void say_end(yk_train *t) {
           t->folder);
 }
 
+/* Weights first: a last test that fails must not cost what was learnt. */
 static int leave_files(yk_train *t) {
   char path[YK__PATH];
   yk_code rc = yk__folder_path(t->folder, "weights.safetensors", path);
   if (rc != YK_OK) return yk__die_code(rc);
   int status = yk__weights_save(&t->job, path);
+  if (status == 0 && *yk__stop_flag() == 0) status = test(t);
   if (status != 0) return status;
   rc = yk__report_write(t->folder, &t->metrics, t->headline, t->settings, t->traced ? t->trace : NULL);
   return rc == YK_OK ? 0 : yk__die_code(rc);

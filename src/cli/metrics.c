@@ -6,6 +6,7 @@
  */
 #include "cli/metrics.h"
 #include <string.h>
+#include <unistd.h>
 #include "base/alloc.h"
 #include "base/thread.h"
 
@@ -62,8 +63,13 @@ static void clear_bar(yk_metrics *m) {
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-static void emit(yk_metrics *m, yk_json *j) {
-  if (!yk__json_flush(j, m->log, m->show == YK__SHOW_JSON ? m->out : NULL)) m->failed = true;
+void yk__metrics_emit(yk_metrics *m, yk_json *j) {
+  off_t at = ftello(m->log), whole = at + (off_t)j->text.n + 1;
+  if (!yk__json_flush(j, m->log, m->show == YK__SHOW_JSON ? m->out : NULL)) {
+    m->failed = true;
+    if (ftello(m->log) != whole && ftruncate(fileno(m->log), at) == 0)      /* a full disk took a part of the line */
+      (void)fseeko(m->log, at, SEEK_SET);
+  }
   yk__str_free(&j->text);
 }
 
@@ -80,7 +86,7 @@ static void report(yk_metrics *m) {
   yk__json_real(&j, "examples_per_second", rate);
   yk__json_real(&j, "seconds", (double)m->ns * 1e-9);
   yk__json_close(&j, '}');
-  emit(m, &j);
+  yk__metrics_emit(m, &j);
   if (m->show == YK__SHOW_LINES) {
     fprintf(m->out, "step %lld/%lld  epoch %.2f  loss %.4f  accuracy %.4f  %.0f examples/s\n", (long long)m->step,
             (long long)m->job->steps,
@@ -125,7 +131,7 @@ void yk__metrics_tested(yk_metrics *m, const yk_score *score) {
   yk__json_int(&j, "examples", score->n);
   yk__json_real(&j, "seconds", score->seconds);
   yk__json_close(&j, '}');
-  emit(m, &j);
+  yk__metrics_emit(m, &j);
   clear_bar(m);
   if (m->show == YK__SHOW_LINES || m->show == YK__SHOW_BAR) {
     fprintf(m->out, "epoch %.2f: test loss %.4f, test accuracy %.4f on %lld pictures\n", epoch_of(m, m->step), score->loss,

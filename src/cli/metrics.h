@@ -41,6 +41,8 @@ typedef struct yk_metrics {
 void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_show show, FILE *out, FILE *log, double interval);
 void yk__metrics_step(yk_metrics *m, double loss, double accuracy, uint64_t ns);
 void yk__metrics_tested(yk_metrics *m, const yk_score *score);
+/* One line of JSON to metrics.jsonl, whole or not at all, and to the user who asked for JSON; `j` is empty again. */
+void yk__metrics_emit(yk_metrics *m, yk_json *j);
 /* Report the last, incomplete interval, and take the bar away. */
 void yk__metrics_finish(yk_metrics *m);
 /* Means over the last steps, at most YK__RECENT. */
@@ -64,6 +66,8 @@ yk_code yk__folder_write(const char *folder, const char *name, const char *text,
 /* report.c: report.html in `folder`, from the metrics, the settings (JSON) and the trace at `trace` (NULL = none). */
 yk_code yk__report_write(const char *folder, const yk_metrics *m, const char *headline, const char *settings,
                          const char *trace) YK_CHECKED;
+/* The smallest of 1, 2, 5, 10, 20, ... and their tenths, hundredths, ... that divides `span` > 0 into at most `most` parts. */
+double yk__nice_step(double span, int most);
 /* timeline.c: the drawing of a trace file. */
 void yk__timeline_draw(yk_str *html, const char *trace);
 /* Text with <, >, & and quotes escaped. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "cli/metrics.h"
 
-enum { W = 480, H = 240, PAD = 44 };
+enum { W = 480, H = 240, LEFT = 44, RIGHT = 20, TOP = 10, BOTTOM = 24, TICKS = 6 };
 
 void yk__html_text(yk_str *html, const char *text) {
   for (; *text != '\0'; text++) {
@@ -18,14 +18,20 @@ void yk__html_text(yk_str *html, const char *text) {
   }
 }
 
-typedef struct yk_axes { double steps, lo, hi; } yk_axes;
+double yk__nice_step(double span, int most) {
+  double step = pow(10, floor(log10(span / most)));
+  for (int i = 0; span / step > most; i = (i + 1) % 3) step *= i == 1 ? 2.5 : 2;        /* 1, 2, 5, 10 */
+  return step;
+}
+
+typedef struct yk_axes { double steps, hi, dx, dy; } yk_axes;      /* both from 0; distances of the grid's lines */
 
 static double px(const yk_axes *a, double step) {
-  return PAD + (W - PAD - 8) * step / a->steps;
+  return LEFT + (W - LEFT - RIGHT) * step / a->steps;
 }
 
 static double py(const yk_axes *a, double y) {
-  return H - 24 - (H - 34) * (y - a->lo) / (a->hi - a->lo);
+  return H - BOTTOM - (H - TOP - BOTTOM) * y / a->hi;
 }
 
 static double value(const yk_sums *s, bool accuracy) {
@@ -33,22 +39,27 @@ static double value(const yk_sums *s, bool accuracy) {
 }
 
 static yk_axes measure(const yk_metrics *m, bool accuracy) {
-  yk_axes a = { .steps = m->step > 0 ? (double)m->step : 1, .lo = 0, .hi = accuracy ? 1 : 0 };
+  yk_axes a = { .steps = m->step > 0 ? (double)m->step : 1, .hi = accuracy ? 1 : 0 };
   for (uint32_t i = 0; i < m->curve.n && !accuracy; i++) a.hi = fmax(a.hi, value(&m->curve.point[i], false));
   for (uint32_t i = 0; i < m->ntested && !accuracy; i++) a.hi = fmax(a.hi, m->tested[i].score.loss);
   if (!(a.hi > 0)) a.hi = 1;
+  a.dx = fmax(1, yk__nice_step(a.steps, TICKS));
+  a.dy = yk__nice_step(a.hi, TICKS + 2);
+  a.hi = a.dy * ceil(a.hi / a.dy - 1e-9);
   return a;
 }
 
 static void grid(yk_str *html, const yk_axes *a) {
-  for (int i = 0; i <= 4; i++) {
-    double v = a->lo + (a->hi - a->lo) * i / 4, y = py(a, v);
+  for (int i = 0; i * a->dy <= a->hi * (1 + 1e-9); i++) {
+    double y = py(a, i * a->dy);
     yk__str_add(html, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" class=\"grid\"/>"
-                "<text x=\"%d\" y=\"%.1f\" class=\"end\">%.3g</text>\n", PAD, y,
-                W - 8, y, PAD - 4, y + 4, v);
+                "<text x=\"%d\" y=\"%.1f\" class=\"end\">%.6g</text>\n", LEFT, y, W - RIGHT, y, LEFT - 5, y + 4, i * a->dy);
   }
-  for (int i = 0; i <= 4; i++)
-    yk__str_add(html, "<text x=\"%.1f\" y=\"%d\" class=\"mid\">%.0f</text>\n", px(a, a->steps * i / 4), H - 8, a->steps * i / 4);
+  for (int i = 0; i * a->dx <= a->steps * (1 + 1e-9); i++)
+    yk__str_add(html,
+                "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" class=\"grid\"/>"
+                "<text x=\"%.1f\" y=\"%d\" class=\"mid\">%.0f</text>\n",
+                px(a, i * a->dx), H - BOTTOM, px(a, i * a->dx), H - BOTTOM + 4, px(a, i * a->dx), H - 6, i * a->dx);
 }
 
 static void curve(yk_str *html, const yk_metrics *m, bool accuracy) {
@@ -61,7 +72,8 @@ static void curve(yk_str *html, const yk_metrics *m, bool accuracy) {
   yk__str_add(html, "<polyline class=\"train\" points=\"");
   for (uint32_t i = 0; i < m->curve.n; i++) {
     const yk_sums *s = &m->curve.point[i];
-    yk__str_add(html, "%.1f,%.1f ", px(&a, at + (double)s->n / 2), py(&a, value(s, accuracy)));
+    for (int twice = 0; twice < (m->curve.n == 1 ? 2 : 1); twice++)              /* a single point would not be drawn */
+      yk__str_add(html, "%.1f,%.1f ", px(&a, at + (double)s->n / 2), py(&a, value(s, accuracy)));
     at += (double)s->n;
   }
   yk__str_add(html, "\"/>\n<polyline class=\"test\" points=\"");
@@ -77,14 +89,23 @@ static void curve(yk_str *html, const yk_metrics *m, bool accuracy) {
 
 static void head(yk_str *html, const char *model, const char *headline) {
   yk__str_add(html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>yoke: %s</title>\n<style>\n"
-              "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:1040px;padding:0 1em;"
-              "color:#222;background:#fff}\n"
-              "figure{display:inline-block;margin:0 1em 1em 0}svg{width:480px;max-width:100%%}svg.wide{width:100%%}\n"
-              "svg text{font-size:11px;fill:#555}.end{text-anchor:end}.mid{text-anchor:middle}.grid{stroke:#ddd}\n"
-              "polyline{fill:none;stroke-width:1.5}polyline.train{stroke:#2563a8}polyline.test{stroke:#c2541b}"
-              "circle.test{fill:#c2541b}\n"
-              "span.train{color:#2563a8}span.test{color:#c2541b}"
-              "pre{background:#f5f5f3;padding:.8em;overflow:auto;max-height:24em;font-size:12px}\n"
+              ":root{color-scheme:light dark;--text:#222;--soft:#5a5a58;--page:#fff;--panel:#f5f5f3;--line:#ddd;--train:#2563a8;"
+              "--test:#c2541b}\n"
+              "@media(prefers-color-scheme:dark){:root{--text:#e6e6e3;--soft:#a9a9a5;--page:#17181a;"
+              "--panel:#222427;--line:#3a3c40;"
+              "--train:#7db3ee;--test:#f0a070}}\n"
+              "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:1040px;padding:0 1em;color:var(--text);"
+              "background:var(--page)}\n"
+              "figure{display:inline-block;width:480px;max-width:100%%;margin:0 1.5em 1em 0}svg{display:block;width:100%%}\n"
+              "svg text{font-size:11px;fill:var(--soft)}.end{text-anchor:end}.mid{text-anchor:middle}.grid{stroke:var(--line)}\n"
+              "polyline{fill:none;stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}polyline.train{stroke:var(--train)}"
+              "polyline.test{stroke:var(--test)}circle.test{fill:var(--test)}\n"
+              "span.train{color:var(--train)}span.test{color:var(--test)}"
+              "svg text.in{fill:#111;font-size:10px;pointer-events:none}\n"
+              ".key{display:flex;flex-wrap:wrap;gap:.2em 1.4em;font-size:13px;padding:0;list-style:none}"
+              ".key i{display:inline-block;width:.8em;height:.8em;margin-right:.4em;border-radius:2px}.soft{color:var(--soft)}\n"
+              "pre{background:var(--panel);padding:.8em;overflow:auto;max-height:24em;font-size:12px;white-space:pre-wrap;"
+              "overflow-wrap:anywhere}\n"
               "</style></head><body>\n<h1>%s</h1>\n<p>", model, model);
   yk__html_text(html, headline);
   yk__str_add(html, "</p>\n");

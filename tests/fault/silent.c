@@ -1,0 +1,142 @@
+/*
+ * silent.c - the functions that cannot fail, called: they take no memory, so no allocation can fail in them.
+ *
+ * Those that give back are only named: every case ends with them, with and without memory.
+ */
+#include "fault.h"
+
+#include <yoke/half.h>
+
+const char *const fault_freeing[] = {
+  "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free", NULL,
+};
+
+const char *const fault_silent[] = {
+  /* status.h, tensor.h, half.h */
+  "yk_code_name", "yk_code_text", "yk_error_message", "yk_error_clear", "yk_version", "yk_dtype_bytes", "yk_dtype_name",
+    "yk_dtype_parse",
+  "yk_tensor_ref", "yk_tensor_desc", "yk_tensor_data", "yk_tensor_count", "yk_tensor_bytes", "yk_tensor_at", "yk_bf16_to_f32",
+  "yk_f32_to_bf16", "yk_f16_to_f32", "yk_f32_to_f16",
+  /* graph.h, op.h */
+  "yk_graph_status", "yk_graph_fail_at", "yk_graph_set_seed", "yk_graph_unfreeze", "yk_graph_frozen", "yk_value_desc",
+    "yk_value_name", "yk_value_op",
+  "yk_value_device", "yk_output", "yk_name_scope", "yk_read", "yk_initializer_op", "yk_initial_value", "yk_variable_name",
+  "yk_variable_desc", "yk_variable_device", "yk_variable_where", "yk_variable_trainable", "yk_variable_count", "yk_variable_get",
+  "yk_variable_of", "yk_get_variable_scope", "yk_variable_scope_name", "yk_variable_scope_name_scope", "yk_reuse_variables",
+  "yk_get_collection", "yk_op_find", "yk_op_all", "yk_moving_average_of",
+  /* data.h, model.h, session.h */
+  "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
+  "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_model_find", "yk_model_at",
+    "yk_session_options_of",
+  "yk_session_device_count", "yk_session_device",
+  NULL,
+};
+
+static volatile double seen;                       /* results are used */
+static void see(const void *p) { seen += p != NULL; }
+static void number(double x) { seen += x; }
+
+static void call_values(yk_tensor *t) {
+  see(yk_code_name(YK_EIO));
+  see(yk_code_text(YK_EIO));
+  see(yk_error_message());
+  yk_error_clear();
+  see(yk_version());
+  number((double)yk_dtype_bytes(YK_F32));
+  see(yk_dtype_name(YK_F32));
+  number(yk_dtype_parse("bf16"));
+  see(yk_tensor_ref(t));
+  yk_tensor_free(t);
+  see(yk_tensor_desc(t));
+  see(yk_tensor_data(t));
+  number((double)yk_tensor_count(t));
+  number((double)yk_tensor_bytes(t));
+  number(yk_tensor_at(t, 0) + yk_bf16_to_f32(yk_f32_to_bf16(1)) + yk_f16_to_f32(yk_f32_to_f16(1)));
+}
+
+static void call_graph(yk_graph *g, yk_variable *v) {
+  yk_value r = yk_read(v);
+  number(yk_graph_status(g));
+  yk_graph_set_seed(g, 1);
+  yk_graph_unfreeze(g);
+  number(yk_graph_frozen(g));
+  see(yk_value_desc(g, r));
+  see(yk_value_name(g, r));
+  see(yk_value_op(g, r));
+  see(yk_value_device(g, r));
+  number(yk_output(g, r, 0).id);
+  see(yk_name_scope(g));
+  number(yk_initializer_op(v).id + yk_initial_value(v).id);
+  see(yk_variable_name(v));
+  see(yk_variable_desc(v));
+  see(yk_variable_device(v));
+  see(yk_variable_where(v));
+  number(yk_variable_trainable(v));
+  number((double)yk_variable_count(g));
+  see(yk_variable_get(g, 0));
+  see(yk_variable_of(g, r));
+  yk_variable_scope *scope = yk_get_variable_scope(g);
+  see(yk_variable_scope_name(scope));
+  see(yk_variable_scope_name_scope(scope));
+  yk_reuse_variables(scope);
+  number((double)yk_get_collection(g, YK_GLOBAL_VARIABLES, NULL, NULL, 0));
+  see(yk_moving_average_of(g, v));
+  size_t n;
+  see(yk_op_find("conv2d"));
+  see(yk_op_all(&n));
+}
+
+static void call_data(const yk_dataset *d, const yk_queue *q) {
+  float picture[32 * 32 * 3];
+  number((double)yk_dataset_size(d));
+  number((double)yk_dataset_classes(d));
+  see(yk_dataset_name(d));
+  see(yk_dataset_class_name(d, 0));
+  number(yk_dataset_shape(d).rank);
+  see(yk_dataset_image(d, 0));
+  number(yk_dataset_label(d, 0));
+  CHECK_OK(yk_augment_image(YK_AUGMENT_PAD_CROP_FLIP, yk_dataset_image(d, 0), 32, 32, 3, 32, 1, 0, picture));
+  see(yk_queue_source(q));
+  number((double)yk_queue_taken(q));
+  see(yk_model_find("mlp"));
+  see(yk_model_at(0));
+}
+
+static void call_session(const yk_session *s) {
+  yk_device_info info;
+  see(yk_session_options_of(s));
+  number((double)yk_session_device_count(s));
+  CHECK_OK(yk_session_device(s, 0, &info));
+}
+
+void fault_call_silent(void) {
+  yk_graph *g;
+  yk_session *s;
+  yk_tensor *t;
+  yk_dataset *d;
+  yk_queue *q;
+  yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
+  CHECK_OK(yk_graph_new(&g));
+  CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(2), &t));
+  CHECK_OK(yk_dataset_shapes10(1, YK_TRAIN, 10, &d));
+  CHECK_OK(yk_queue_open(d, &o, &q));
+  yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ZEROS, NULL);
+  CHECK_OK(yk_session_open(g, NULL, &s));
+  uint64_t made = yk__alloc_count();
+  yk__alloc_fail_from(1);
+  call_values(t);
+  call_graph(g, v);
+  call_data(d, q);
+  call_session(s);
+  yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
+  assert_non_null(strstr(yk_error_message(), "a failure is kept without memory"));
+  CHECK_CODE(yk_graph_status(g), YK_EIO, "a failure is kept without memory");
+  CHECK_INT(yk__alloc_fail_at(0), 0);
+  CHECK_INT(yk__alloc_count(), made);
+  assert_true(seen > 0);
+  yk_queue_close(q);
+  yk_dataset_free(d);
+  yk_session_close(s);
+  yk_graph_free(g);
+  yk_tensor_free(t);
+}

@@ -50,7 +50,7 @@ typedef struct yk_towers {
   yk_value train, loss, accuracy; /* one op; mean loss (with penalties) and accuracy over the global batch, f32 scalars, at home */
   yk_variable *global_step;
 } yk_towers;
-/* Sticky errors as any builder. A device whose share is 0 rows gets no tower. */
+/* Sticky errors as any builder, *out then is all zero. A device whose share is 0 rows gets no tower. */
 void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *options, yk_towers *out);
 #define yk_build_towers(...) yk_build_towers_at(YK_HERE, __VA_ARGS__)
 

@@ -39,7 +39,7 @@ size_t yk_compute_gradients_at(const char *where, yk_graph *g, yk_value loss, si
 
 /* The sum over towers of each variable's gradients, on the current device: tower[t][i] belongs to one variable for all t. A tower
  * without a gradient adds nothing. With losses that are sums over examples divided by the global batch, this is the exact gradient
- * of the global mean, whatever the shares. */
+ * of the global mean, whatever the shares. After an error the sums are all {0}. */
 void yk_sum_gradients_at(const char *where, yk_graph *g, size_t ntowers, const yk_gradient *const *tower, size_t nvars, yk_gradient *out);
 #define yk_sum_gradients(...) yk_sum_gradients_at(YK_HERE, __VA_ARGS__)
 

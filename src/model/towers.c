@@ -125,7 +125,9 @@ void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *
     out->global_step = yk_global_step(g);
     for (size_t i = 0; i < o->ndevices; i++)
       if (share(o, i) > 0) tower(&b, i);
-    YK_DEVICE(g, home_of(o)) { update(&b, out); }
+    if (yk_graph_status(g) == YK_OK)                  /* else a tower may lack its gradients */
+      YK_DEVICE(g, home_of(o)) { update(&b, out); }
+    if (yk_graph_status(g) != YK_OK) *out = (yk_towers){ 0 };
   }
   for (size_t i = 0; i < b.n; i++) yk__free(b.grads[i]);
   yk__free(b.loss);

@@ -60,12 +60,9 @@ size_t yk_compute_gradients_at(const char *where, yk_graph *g, yk_value loss, si
 }
 
 void yk_sum_gradients_at(const char *where, yk_graph *g, size_t ntowers, const yk_gradient *const *tower, size_t nvars, yk_gradient *out) {
-  yk_value *parts = yk__calloc(ntowers + 1, sizeof *parts);
-  if (parts == NULL) {
-    yk_graph_fail_at(where, g, YK_ENOMEM, "no memory to sum the gradients of %zu towers", ntowers);
-    return;
-  }
-  for (size_t i = 0; i < nvars; i++) {
+  yk_value *parts = g->status == YK_OK ? yk__calloc(ntowers + 1, sizeof *parts) : NULL;
+  if (parts == NULL) yk_graph_fail_at(where, g, YK_ENOMEM, "no memory to sum the gradients of %zu towers", ntowers);
+  for (size_t i = 0; i < nvars && parts != NULL; i++) {
     size_t n = 0;
     for (size_t t = 0; t < ntowers; t++) {
       if (tower[t][i].variable != tower[0][i].variable) {
@@ -79,4 +76,5 @@ void yk_sum_gradients_at(const char *where, yk_graph *g, size_t ntowers, const y
     out[i].grad = n == 0 ? (yk_value){ 0 } : n == 1 ? parts[0] : yk_add_n_at(where, g, n, parts);
   }
   yk__free(parts);
+  for (size_t i = 0; i < nvars && g->status != YK_OK; i++) out[i] = (yk_gradient){ { 0 }, NULL };
 }

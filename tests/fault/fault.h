@@ -21,6 +21,7 @@ typedef struct fault_case {
   void (*good)(void);             /* after the call that worked */
   void (*close)(void);
   bool survives;                  /* documented to do without the memory: may return YK_OK although it was refused some */
+  uint64_t stride;                /* each try is dear: after the first hundred only every so many; 0 = every one */
   uint64_t least;                 /* allocations that the call makes at least: a case must not prove nothing */
 } fault_case;
 

@@ -65,9 +65,9 @@ static void grid(yk_str *html, const yk_axes *a) {
 static void curve(yk_str *html, const yk_metrics *m, bool accuracy) {
   yk_axes a = measure(m, accuracy);
   double at = 0;
-  yk__str_add(html, "<figure><figcaption>%s by step: <span class=\"train\">training</span>, "
+  yk__str_add(html, "<figure><figcaption>%s by step: <span class=\"train\">training%s</span>, "
               "<span class=\"test\">test</span></figcaption>\n"
-              "<svg viewBox=\"0 0 %d %d\">\n", accuracy ? "accuracy" : "loss", W, H);
+              "<svg viewBox=\"0 0 %d %d\">\n", accuracy ? "accuracy" : "loss", accuracy ? "" : " (with penalties)", W, H);
   grid(html, &a);
   yk__str_add(html, "<polyline class=\"train\" points=\"");
   for (uint32_t i = 0; i < m->curve.n; i++) {

@@ -72,6 +72,17 @@ static yk_value device_function(const fault_inputs *in) {
   return y;
 }
 
+static yk_value replicas(const fault_inputs *in) {
+  static const char *const devices[] = { "/gpu:0", "/gpu:1" };
+  yk_value y = { 0 };
+  yk_replica_setter *s = yk_replica_setter_new(in->g, &(yk_replica_options){ .ndevices = 2, .devices = devices });
+  if (s == NULL) return y;
+  yk_replica_push(in->g, s);
+  y = yk_read(yk_get_variable(in->g, "spread", YK_F32, YK_SHAPE(3), YK_ZEROS, NULL));
+  yk_device_pop(in->g);
+  return y;
+}
+
 static yk_value colocate(const fault_inputs *in) {
   yk_value y = { 0 };
   YK_COLOCATE(in->g, in->a) { y = yk_relu(in->g, in->x); }

@@ -23,7 +23,7 @@ const char *const fault_silent[] = {
   "yk_value_device", "yk_output", "yk_name_scope", "yk_read", "yk_initializer_op", "yk_initial_value", "yk_variable_name",
   "yk_variable_desc", "yk_variable_device", "yk_variable_where", "yk_variable_trainable", "yk_variable_count", "yk_variable_get",
   "yk_variable_of", "yk_get_variable_scope", "yk_variable_scope_name", "yk_variable_scope_name_scope", "yk_reuse_variables",
-  "yk_get_collection", "yk_op_find", "yk_op_all", "yk_moving_average_of",
+  "yk_get_collection", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
   /* data.h, model.h, session.h */
   "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
   "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_model_find", "yk_model_at",
@@ -81,6 +81,7 @@ static void call_graph(yk_graph *g, yk_variable *v) {
   yk_reuse_variables(scope);
   number((double)yk_get_collection(g, YK_GLOBAL_VARIABLES, NULL, NULL, 0));
   see(yk_moving_average_of(g, v));
+  number((double)yk_replica_bytes(NULL, 0));
   size_t n;
   see(yk_op_find("conv2d"));
   see(yk_op_all(&n));

@@ -126,10 +126,28 @@ static void test_settings(void **state) {
   for (size_t i = 0; i < nparams; i++) CHECK_OK(yk__param_set(all[i].name, all[i].dflt));
 }
 
+/* A session's own list: all of it, or an error and nothing. */
+static void check_visible_list(uint64_t round, const char *text, uint16_t count) {
+  uint16_t out[9], n = 77;
+  memset(out, 0xEE, sizeof out);
+  if (yk__visible_list(text, count, out, &n) != YK_OK) {
+    CHECK_INT(n, 77);
+    CHECK_INT(out[0], 0xEEEE);
+    fuzz_check_message(round, "a session's list of GPUs");
+    return;
+  }
+  if (n > count) fail_msg("\"%s\": %u of %u devices", text, n, count);
+  for (uint16_t i = 0; i < n; i++)
+    if (out[i] >= count) fail_msg("\"%s\": device %u of %u", text, out[i], count);
+}
+
 /* Never more than there are, none twice; anything may be in the environment. */
 static void test_visible_devices(void **state) {
   static const char *const starts[] = { "0", "0,1,2", "\"1,0\"", "'3'", "", "-1", " 2 , 1 ", "NoDevFiles", "GPU-8932f937", NULL };
   static const char *const words[] = { ",", "\"", "'", " ", "-1", "99999999999", "7", "\t", "\xFF", NULL };
+  static const yk_gpu_id gpus[8] = { { "GPU-8932f937", "0000:01:00.0", 1 }, { "GPU-8932aaaa", "0000:02:00.0", 1 }, { "MIG-11",
+      "0000:03:00.0", 1 },
+                                     { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 } };
   fuzz f = { 4 };
   uint64_t rounds = fuzz_rounds(60000);
   (void)state;
@@ -138,7 +156,7 @@ static void test_visible_devices(void **state) {
     uint16_t out[9], count = (uint16_t)fuzz_below(&f, 9);
     memset(out, 0xEE, sizeof out);
     fuzz_text(&f, text, sizeof text, fuzz_count(starts), fuzz_count(words));
-    uint16_t n = yk__visible_devices(text, count, out);
+    uint16_t n = yk__visible_devices(text, count, fuzz_below(&f, 2) ? gpus : NULL, out);
     if (n > count) fail_msg("\"%s\": %u of %u devices", text, n, count);
     for (uint16_t i = 0; i < n; i++) {
       if (out[i] >= count) fail_msg("\"%s\": device %u of %u", text, out[i], count);
@@ -146,6 +164,7 @@ static void test_visible_devices(void **state) {
         if (out[i] == out[k]) fail_msg("\"%s\": device %u twice", text, out[i]);
     }
     CHECK_INT(out[count], 0xEEEE);
+    check_visible_list(round, text, count);
   }
 }
 

@@ -132,10 +132,11 @@ static void check_visible_list(uint64_t round, const char *text, uint16_t count)
   memset(out, 0xEE, sizeof out);
   if (yk__visible_list(text, count, out, &n) != YK_OK) {
     CHECK_INT(n, 77);
-    CHECK_INT(out[0], 0xEEEE);
+    CHECK_INT(out[count], 0xEEEE);
     fuzz_check_message(round, "a session's list of GPUs");
     return;
   }
+  CHECK_INT(out[count], 0xEEEE);
   if (n > count) fail_msg("\"%s\": %u of %u devices", text, n, count);
   for (uint16_t i = 0; i < n; i++)
     if (out[i] >= count) fail_msg("\"%s\": device %u of %u", text, out[i], count);
@@ -145,9 +146,9 @@ static void check_visible_list(uint64_t round, const char *text, uint16_t count)
 static void test_visible_devices(void **state) {
   static const char *const starts[] = { "0", "0,1,2", "\"1,0\"", "'3'", "", "-1", " 2 , 1 ", "NoDevFiles", "GPU-8932f937", NULL };
   static const char *const words[] = { ",", "\"", "'", " ", "-1", "99999999999", "7", "\t", "\xFF", NULL };
-  static const yk_gpu_id gpus[8] = { { "GPU-8932f937", "0000:01:00.0", 1 }, { "GPU-8932aaaa", "0000:02:00.0", 1 }, { "MIG-11",
-      "0000:03:00.0", 1 },
-                                     { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 } };
+  static const yk_gpu_id gpus[8] = { { "GPU-8932f937", "0000:01:00.0", 1 }, { "GPU-8932aaaa", "0000:02:00.0", 1 },
+                                     { "MIG-11", "0000:03:00.0", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 },
+                                     { "", "", 1 } };
   fuzz f = { 4 };
   uint64_t rounds = fuzz_rounds(60000);
   (void)state;

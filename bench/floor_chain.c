@@ -308,11 +308,14 @@ static void norm_backward(floor_chain *c, layer *l) {
   dnnl_primitive_desc_t pd = NULL;
   tensor dy = adapt(c, &l->y->dy, &l->y->y.md), dx = tensor_new(c, &l->in.md), dgamma = tensor_new(c, &l->w.md),
          dbeta = tensor_new(c, &l->b.md);
-  binding b[9] = { { DNNL_ARG_SRC, &l->in }, { DNNL_ARG_DIFF_DST, &dy }, { DNNL_ARG_MEAN, &l->mean }, { DNNL_ARG_VARIANCE, &l->var },
-                   { DNNL_ARG_SCALE, &l->w }, { DNNL_ARG_DIFF_SRC, &dx }, { DNNL_ARG_DIFF_SCALE, &dgamma },
-                   { DNNL_ARG_DIFF_SHIFT, &dbeta }, { DNNL_ARG_WORKSPACE, &l->ws } };
+  binding b[10] = { { DNNL_ARG_SRC, &l->in }, { DNNL_ARG_DIFF_DST, &dy }, { DNNL_ARG_MEAN, &l->mean }, { DNNL_ARG_VARIANCE, &l->var },
+                    { DNNL_ARG_SCALE, &l->w }, { DNNL_ARG_DIFF_SRC, &dx }, { DNNL_ARG_DIFF_SCALE, &dgamma },
+                    { DNNL_ARG_DIFF_SHIFT, &dbeta } };
+  int n = 8;
+  if (FLOOR_NORM_GRAD_TAKES_SHIFT) b[n++] = (binding){ DNNL_ARG_SHIFT, &l->b };
+  if (l->ws.data != NULL) b[n++] = (binding){ DNNL_ARG_WORKSPACE, &l->ws };
   must(floor_describe_norm(c->engine, true, l->prim.act != 0, &l->in.md, &pd), "describing a normalisation");
-  op_prim(c, pd, false, l->ws.data != NULL ? 9 : 8, b);
+  op_prim(c, pd, false, n, b);
   param_new(c, &l->w, &dgamma);
   param_new(c, &l->b, &dbeta);
   give(c, l->x, dx);

@@ -12,6 +12,9 @@
 
 typedef struct floor_lrn { int window; float alpha, beta, k; } floor_lrn;   /* alpha is divided by the window */
 
+/* Is the shift an input of the gradient of a batch normalisation? oneDNN counts the arguments. */
+enum { FLOOR_NORM_GRAD_TAKES_SHIFT = DNNL_VERSION_MAJOR < 3 };
+
 /* x describes source, destination and their differences alike. *out: dnnl_primitive_desc_destroy. */
 int floor_describe_norm(dnnl_engine_t e, bool backward, bool relu, const yk_md *x, dnnl_primitive_desc_t *out);
 int floor_describe_lrn(dnnl_engine_t e, bool backward, const floor_lrn *a, const yk_md *x, dnnl_primitive_desc_t *out);

@@ -162,8 +162,8 @@ static void test_idle_plans_give_way(void **state) {
 /* A layout of the CPU driver's own, as a convolution asks it for its filter; 0 if it wants the plain one. */
 static uint16_t filter_layout(const yk_device *d, const yk_desc *filter) {
   yk_desc in[2] = { { .dtype = YK_F32, .rank = 4, .dim = { 2, 12, 12, filter->dim[2] } }, *filter };
-  yk_desc out = { .dtype = YK_F32, .rank = 4, .layout = YK_LAYOUT_ANY, .dim = { 2, 12, 12, filter->dim[3] } };
-  yk_conv2d_attrs attrs = { 0 };
+  yk_desc out = { .dtype = YK_F32, .rank = 4, .layout = YK_LAYOUT_ANY, .dim = { 2, 6, 6, filter->dim[3] } };
+  yk_conv2d_attrs attrs = { .stride = { 2, 2 } };                 /* at stride 1 the filter would stay plain */
   yk_kernel_spec spec = { .size = sizeof spec, .op = "conv2d", .op_version = 1, .nin = 2, .nout = 1, .attrs = &attrs, .in = in,
                           .out = &out };
   yk_kernel_info info = { .size = sizeof info };
@@ -184,15 +184,15 @@ static void test_new_layout(void **state) {
   yk_tensor *x = ramp(YK_SHAPE(3, 3, 32, 32)), *t;
   const int64_t n = 3 * 3 * 32 * 32;
   OK(yk_variable_set(s, w, x));
+  yk_var_slot now = s->var[0];
+  now.desc.layout = filter_layout(&s->devices->at[0], &now.desc);
+  now.layout_settled = 1;
+  if (now.desc.layout == YK_LAYOUT_PLAIN) fail_msg("oneDNN leaves the filter plain: another convolution must be found for this test");
   yk_step *step;
   const yk_tensor *const *out;
   OK(yk_step_prepare(s, 0, NULL, 1, &read, 0, NULL, &step));
   OK(yk_step_run(step, NULL, &out));
   expect_line(out[0], n, 1, 0);
-  yk_var_slot now = s->var[0];
-  now.desc.layout = filter_layout(&s->devices->at[0], &now.desc);
-  now.layout_settled = 1;
-  if (now.desc.layout == YK_LAYOUT_PLAIN) skip();
   yk__mutex_lock(&s->compile_lock);
   OK(yk__vars_settle(s, &now));
   yk__mutex_unlock(&s->compile_lock);
@@ -223,7 +223,8 @@ static void test_convolution(void **state) {
     yk_graph *g = new_graph();
     yk_variable *w = yk_get_variable(g, "w", YK_F32, YK_SHAPE(3, 3, 32, 32), YK_ZEROS, NULL);
     yk_value x = yk_placeholder(g, "x", YK_F32, YK_SHAPE(2, 12, 12, 32));
-    yk_value y = yk_conv2d(g, x, yk_read(w), NULL), read = yk_read(w);
+    yk_conv2d_attrs half = { .stride = { 2, 2 } };                 /* at stride 1 the filter would stay plain */
+    yk_value y = yk_conv2d(g, x, yk_read(w), &half), read = yk_read(w);
     yk_value up = yk_assign_add(g, w, yk_read(w));
     yk_session *s = open_session(g, 0);
     OK(yk_variable_set(s, w, w0));

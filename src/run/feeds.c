@@ -18,7 +18,7 @@ static const yk_node *find(const yk_graph *g, yk_value v, const char *role, size
   const yk_node *n = yk__value_node(g, v);
   if (n == NULL && v.id == 0 && yk_graph_status(g) != YK_OK)
     (void)yk__fail_prefix(YK_ENOTFOUND, "%s %zu is {0}, what a builder returns after a mistake in the graph", role, i);
-  else if (n == NULL) (void)YK_FAIL(ENOTFOUND, "%s %zu: value %u is not in this session's graph", role, i, v.id);
+  else if (n == NULL) (void)YK_FAIL(ENOTFOUND, "%s %zu: value %u is not in the session's graph", role, i, v.id);
   return n;
 }
 

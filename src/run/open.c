@@ -131,7 +131,7 @@ static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_
   return rc;
 }
 
-/* Which virtual GPUs there are for this session; s->physical and s->platform number them, behind the CPU devices. */
+/* Which virtual GPUs the session sees; s->physical and s->platform number them, behind the CPU devices. */
 static yk_code count_visible(yk_session *s, uint16_t *visible) {
   uint16_t ncpu = (uint16_t)s->options.cpu_devices, n = (uint16_t)s->options.virtual_gpus;
   s->physical = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->physical);

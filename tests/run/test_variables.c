@@ -97,7 +97,7 @@ static void test_set_and_fetch(void **state) {
   yk_session *s = open_session(g, 1);
   yk_tensor *x = ramp(YK_SHAPE(2, 2)), *flat = ramp(YK_SHAPE(4)), *t;
   FAILS(yk_variable_set(s, v, flat), YK_EINVAL, "is set to f32[4]; expected f32[2,2]");
-  FAILS(yk_variable_set(s, NULL, x), YK_EINVAL, "not of this session's graph");
+  FAILS(yk_variable_set(s, NULL, x), YK_EINVAL, "not of the session's graph");
   OK(yk_variable_set(s, v, x));                /* before any plan: placed now, and initialized */
   OK(yk_variable_fetch(s, v, &t));
   expect_line(t, 4, 1, 0);

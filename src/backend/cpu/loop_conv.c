@@ -20,12 +20,12 @@ yk_elem_fn yk__loop_act(int32_t act, double alpha, int f64, double *p) {
 }
 
 static const yk_conv_kind kinds[] = {
-  { "conv2d", CONV_FORWARD, 0, 1, 2, 0, 0, 1, 2 },
-  { "conv2d_bias_act", CONV_FORWARD, 0, 1, 3, 2, 0, 1, 3 },
-  { "conv2d_grad_input", CONV_GRAD_INPUT, 0, 1, 3, 0, 3, 1, 0 },
-  { "conv2d_transpose", CONV_GRAD_INPUT, 0, 1, 2, 0, 2, 1, 0 },
-  { "conv2d_grad_filter", CONV_GRAD_FILTER, 0, 1, 3, 0, 0, 3, 1 },
-  { "conv2d_grad_filter_bias", CONV_GRAD_FILTER, 0, 1, 3, 4, 0, 3, 1 },
+  { "conv2d", "plain:conv2d", CONV_FORWARD, 0, 1, 2, 0, 0, 1, 2 },
+  { "conv2d_bias_act", "plain:conv2d_bias_act", CONV_FORWARD, 0, 1, 3, 2, 0, 1, 3 },
+  { "conv2d_grad_input", "plain:conv2d_grad_input", CONV_GRAD_INPUT, 0, 1, 3, 0, 3, 1, 0 },
+  { "conv2d_transpose", "plain:conv2d_transpose", CONV_GRAD_INPUT, 0, 1, 2, 0, 2, 1, 0 },
+  { "conv2d_grad_filter", "plain:conv2d_grad_filter", CONV_GRAD_FILTER, 0, 1, 3, 0, 0, 3, 1 },
+  { "conv2d_grad_filter_bias", "plain:conv2d_grad_filter_bias", CONV_GRAD_FILTER, 0, 1, 3, 4, 0, 3, 1 },
 };
 
 const yk_conv_kind *yk__conv_kind(const char *op) {
@@ -63,7 +63,7 @@ yk_code yk__cpu_loop_conv(yk_cpu_prepare *p) {
   int f64 = yk__loop_is_f64(k);
   yk_conv_state *s;
   if (!kind) return YK_CPU_REFUSE("not a convolution");
-  YK_TRY(yk__loop_body(p, sizeof *s, yk__loop_bodies(LOOP_CONV)->body[kind->kind][f64], "plain:conv2d", &s));
+  YK_TRY(yk__loop_body(p, sizeof *s, yk__loop_bodies(LOOP_CONV)->body[kind->kind][f64], kind->plain, &s));
   s->a = kind->a;
   s->b = kind->b;
   s->out = kind->out;

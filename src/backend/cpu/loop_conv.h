@@ -19,9 +19,13 @@ typedef struct yk_conv_state {
   uint32_t a, b, out, bias;              /* argument numbers: the two factors, the result, a bias or bias gradient (0 = none) */
 } yk_conv_state;
 
-/* An op seen as the convolution x * w -> y. a, b: factors, out: result, bias: bias or its gradient (0 = none); picture, filter,
- * other: the arguments whose shapes are those of x, w and y. All are argument numbers of the launch. */
-typedef struct yk_conv_kind { const char *op; int kind; uint32_t a, b, out, bias, picture, filter, other; } yk_conv_kind;
+/* An op seen as the convolution x * w -> y. plain: its name in plain loops. a, b: factors, out: result, bias: bias or its gradient
+ * (0 = none); picture, filter, other: the arguments whose shapes are those of x, w and y. All are argument numbers of the launch. */
+typedef struct yk_conv_kind {
+  const char *op, *plain;
+  int kind;
+  uint32_t a, b, out, bias, picture, filter, other;
+} yk_conv_kind;
 const yk_conv_kind *yk__conv_kind(const char *op);       /* NULL if `op` is no convolution */
 
 /* Description of argument n of the launch. */

@@ -25,6 +25,14 @@ typedef float U __attribute__((vector_size(4 * W), aligned(4), may_alias));     
 #define STORE(p, v) (*(U *)(p) = (v))
 #define INLINE static inline __attribute__((always_inline))
 
+/* W values of a filter, `step` elements apart. */
+INLINE V filter_values(const float *p, int64_t step) {
+  V v;
+  if (step == 1) return LOAD(p);
+  for (int i = 0; i < W; i++) v[i] = p[i * step];
+  return v;
+}
+
 /* NaN stays NaN. */
 INLINE V clamped(V x, V low, V high) {
   const I under = x < low, over = x > high;

@@ -46,14 +46,6 @@ INLINE void F(gradient_points)(const V *d, V *out) {
   out[5] = d[M - 1];
 }
 
-/* W values of a filter, `step` elements apart. */
-INLINE V F(filter_values)(const float *p, int64_t step) {
-  V v;
-  if (step == 1) return LOAD(p);
-  for (int i = 0; i < W; i++) v[i] = p[i * step];
-  return v;
-}
-
 /* Channel `c` of the side read, all channels written: the filter's 36 points, in the panels that multiply() reads. */
 static void F(filter)(int64_t begin, int64_t end, void *arg) {
   const yk_wino_call *call = arg;
@@ -65,7 +57,7 @@ static void F(filter)(int64_t begin, int64_t end, void *arg) {
       V w[R][R], half[WINO_TILE][R];
       const float *from = call->filter + f->first + c * f->src + v * W * f->dst;
       for (int i = 0; i < R; i++)
-        for (int j = 0; j < R; j++) w[i][j] = F(filter_values)(from + i * f->row + j * f->col, f->dst);
+        for (int j = 0; j < R; j++) w[i][j] = filter_values(from + i * f->row + j * f->col, f->dst);
       for (int i = 0; i < WINO_TILE; i++)
         for (int j = 0; j < R; j++) {
           half[i][j] = F(taps)[i][0] * w[0][j];

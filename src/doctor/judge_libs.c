@@ -40,6 +40,17 @@ void yk__judge_runtime(const yk_facts *f, yk_doctor_report *r, yk_accepted *a) {
   if (a->cudart != NULL) yk__judge_several(f, r, l, a->cudart, "CUDA runtime");
 }
 
+/* A library that only has to be there, and to fit. */
+static void judge_presence(const yk_facts *f, yk_doctor_report *r, const yk_lib_facts *l, const yk_presence *p, const char *name) {
+  const yk_lib_file *file = yk__present(f, r, l, p);
+  if (file == NULL) return;
+  yk_verdict v = good(f, r, l, file, name);
+  v.needed = p->needed;
+  bool bad = refuses(r, file, &v, p);
+  yk__verdict(r, v);
+  if (!bad) yk__judge_several(f, r, l, file, name);
+}
+
 void yk__judge_cublas(const yk_facts *f, yk_doctor_report *r, const yk_accepted *a) {
   const yk_lib_facts *l = &f->lib[YK__LIB_CUBLAS];
   int major = a->cudart != NULL ? a->cudart->number : 0;
@@ -50,13 +61,7 @@ void yk__judge_cublas(const yk_facts *f, yk_doctor_report *r, const yk_accepted 
     p.needed = yk__say(r, "cuBLAS, major version %d like the CUDA runtime", major);
   }
   p.install = yk__install_nvidia(f, r, yk__say(r, "libcublas-%s", n->release), yk__say(r, "libcublas-%s", n->release));
-  const yk_lib_file *file = yk__present(f, r, l, &p);
-  if (file == NULL) return;
-  yk_verdict v = good(f, r, l, file, "cuBLAS");
-  v.needed = p.needed;
-  bool bad = refuses(r, file, &v, &p);
-  yk__verdict(r, v);
-  if (!bad) yk__judge_several(f, r, l, file, "cuBLAS");
+  judge_presence(f, r, l, &p, "cuBLAS");
 }
 
 void yk__judge_cudnn(const yk_facts *f, yk_doctor_report *r, const yk_accepted *a) {
@@ -87,11 +92,5 @@ void yk__judge_nccl(const yk_facts *f, yk_doctor_report *r) {
   bool several = f->machine.ncards > 1 || (driver != NULL && driver->asked && driver->probe->ncards > 1);
   yk_presence p = { "NCCL", { 2 }, "NCCL 2, for training on several GPUs at once",
                     yk__install_nvidia(f, r, "libnccl2", "libnccl"), several ? YK__WARN : YK__NOTE };
-  const yk_lib_file *file = yk__present(f, r, l, &p);
-  if (file == NULL) return;
-  yk_verdict v = good(f, r, l, file, "NCCL");
-  v.needed = p.needed;
-  bool bad = refuses(r, file, &v, &p);
-  yk__verdict(r, v);
-  if (!bad) yk__judge_several(f, r, l, file, "NCCL");
+  judge_presence(f, r, l, &p, "NCCL");
 }

@@ -24,7 +24,8 @@ MAY = {  # layer -> layers it may include
     "store": "base tensor graph run",
     "train": "base tensor op graph autodiff run store data",
     "model": "base tensor op graph autodiff run store data train",
-    "cli": "base doctor op device plan run store data train model",
+    "measure": "base device run",
+    "cli": "base doctor measure op device plan run store data train model",
     "backend": "",
 }
 ONLY = {("op", "ops"): "ops.def", ("plan", "ops"): "fusions.h"}  # (layer, included layer) -> the one file it may take from there

@@ -22,7 +22,7 @@ _yoke() {
     evaluate) options="--data --devices --virtual-gpus --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
-    devices) options="--virtual-gpus --json --help" ;;
+    devices) options="--virtual-gpus --topology --bench --json --help" ;;
     doctor) options="--virtual-gpus --require --json --help" ;;
     config) options="--dump --json --help" ;;
     params) options="--json --help" ;;

@@ -123,6 +123,15 @@ int yk__ncores(void) {
   return most > 0 && most < available ? (int)most : available;
 }
 
+int yk__core_number(int k) {
+  pthread_once(&once, look);
+  if (k < 0) return -1;
+  if (!have_mask) return k;
+  for (size_t i = 0; i < CPU_SETSIZE; i++)
+    if (CPU_ISSET(i, &allowed) && k-- == 0) return (int)i;
+  return -1;
+}
+
 int yk__pin(int first, int n) {
   cpu_set_t set;
   int seen = 0;

@@ -170,6 +170,16 @@ uint64_t yk__now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+uint64_t yk__coarse_ns(void) {
+#if defined(CLOCK_MONOTONIC_COARSE)
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#else
+  return yk__now_ns();
+#endif
+}
+
 uint64_t yk__rss_peak_bytes(void) {
   struct rusage u;
   if (getrusage(RUSAGE_SELF, &u) != 0) return 0;

@@ -17,6 +17,8 @@ int yk__ncores(void);
 /* Cores that the cgroups named in the file `membership` (/proc/self/cgroup) allow, looked up under `mount`; 0 = no limit. */
 int yk__cgroup_cores(const char *membership, const char *mount);
 
+/* The system's number of the k-th core that the process may use; -1: there are not so many. */
+int yk__core_number(int k);
 /* Pin the calling thread to `n` cores starting with the first-th of those the process may use. 0 = not possible (harmless). */
 int yk__pin(int first, int n);
 
@@ -52,6 +54,7 @@ void yk__word_wait(_Atomic uint32_t *word, uint32_t while_equal);
 void yk__word_wake(_Atomic uint32_t *word);
 
 uint64_t yk__now_ns(void);          /* monotonic */
+uint64_t yk__coarse_ns(void);       /* the same clock as of its last tick, a few milliseconds ago at most: cheap, and right on average */
 uint64_t yk__rss_peak_bytes(void);
 
 #endif

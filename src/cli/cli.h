@@ -23,7 +23,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace, *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */
   double epochs, lr, interval;
-  bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, help, version;
+  bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
 } yk_cli;
 
 typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS } yk_verb_id;

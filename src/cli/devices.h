@@ -1,13 +1,18 @@
 /*
  * devices.h - the views of `yoke devices`: each turns what a session tells of its devices into one form.
  *
- * cmd_devices.c opens the session and picks a view; a view has a file of its own, devices_<view>.c.
+ * cmd_devices.c opens the session and picks a view; a view has a file of its own, devices_<view>.c. In JSON each is part of the one
+ * object whose keys docs/devices.md lists.
  */
 #ifndef YK_CLI_DEVICES_H
 #define YK_CLI_DEVICES_H
 
 #include <yoke/yoke.h>
+#include "cli/cli.h"
 #include "cli/json.h"
+
+/* Of the object's keys: raised when one changes its meaning or goes, not when one is added. */
+enum { YK__DEVICES_VERSION = 1 };
 
 /* Table: its heading, one device, and under a table without GPUs the reason. devices_table.c. */
 void yk__devices_heading(void);
@@ -16,5 +21,12 @@ void yk__devices_reason(void);
 
 /* One device as an object, an element of an array. devices_json.c. */
 void yk__devices_json(yk_json *o, const yk_device_info *d);
+
+/* Copies between all devices of the session, and who can train together. `o` NULL: text on stdout. devices_topology.c.
+ * 0 or an exit status with the error printed, as below. */
+int yk__devices_topology(yk_session *s, yk_json *o);
+
+/* Speeds of every device of the session, each measured in sessions of its own, ranked. devices_bench.c. */
+int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o);
 
 #endif

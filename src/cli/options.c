@@ -40,6 +40,10 @@ const yk_opt yk__options[] = {
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
   { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR),
     "gpu: exit status 3 unless a real GPU computes rightly" },
+  { "--topology", NULL, YK__OPT_FLAG, FIELD(topology), 0, 0, BIT(DEVICES),
+    "measure the copies between every two devices and tell which can train together" },
+  { "--bench", NULL, YK__OPT_FLAG, FIELD(bench), 0, 0, BIT(DEVICES),
+    "measure GFLOP/s, GB/s and training images/s of each device; the fastest first" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
   { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) |

@@ -1,22 +1,24 @@
 /*
  * safetensors.c - writes and reads files of named tensors.
  *
- * A file is complete or absent: it grows under a temporary name and takes its own
- * only once it is on the disk. A reader holds the whole file and hands out copies.
+ * A file is complete or absent (disk.h). A reader holds the whole file, has checked all of it, and hands out copies.
  */
 #include "store/safetensors.h"
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "base/alloc.h"
+#include "base/crc32c.h"
 #include "base/error.h"
+#include "store/disk.h"
 #include "store/header.h"
 
-enum { LENGTH_BYTES = 8, MAX_HEADER = 100 << 20, ALIGN = 8 };
+enum { MAX_HEADER = 100 << 20 };
+
+void yk__st_put_length(size_t n, uint8_t out[YK__ST_LENGTH]) {
+  for (int i = 0; i < YK__ST_LENGTH; i++) out[i] = (uint8_t)((uint64_t)n >> 8 * i);
+}
 
 /* ---- write ------------------------------------------------------------------------------------------------------- */
 
@@ -37,57 +39,35 @@ static yk_code check(size_t n, const yk_saved *t) {
   return rc;
 }
 
-static yk_code header_text(size_t n, const yk_saved *t, char **out) {
-  yk_str s = { 0 };
-  uint64_t at = 0;
-  yk__str_put(&s, "{", 1);
+static yk_code describe(size_t n, const yk_saved *t, const char **name, const yk_desc **desc, char **header) {
   for (size_t i = 0; i < n; i++) {
-    const yk_desc *d = yk_tensor_desc(t[i].tensor);
-    uint64_t end = at + yk_tensor_bytes(t[i].tensor);
-    if (i > 0) yk__str_put(&s, ",\n", 2);
-    yk__st_quote(&s, t[i].name);
-    yk__str_add(&s, ":{\"dtype\":\"%s\",\"shape\":[", yk__st_dtype((yk_dtype)d->dtype));
-    for (uint8_t k = 0; k < d->rank; k++) yk__str_add(&s, "%s%lld", k > 0 ? "," : "", (long long)d->dim[k]);
-    yk__str_add(&s, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at, (unsigned long long)end);
-    at = end;
+    name[i] = t[i].name;
+    desc[i] = yk_tensor_desc(t[i].tensor);
   }
-  yk__str_put(&s, "}", 1);
-  while (s.n % ALIGN != 0 && !s.failed) yk__str_put(&s, " ", 1);
-  return yk__str_take(&s, out);
+  return yk__st_make(n, name, desc, 0, NULL, header);
 }
 
-static int put_all(FILE *f, const char *header, size_t n, const yk_saved *t) {
-  uint64_t length = strlen(header);
-  uint8_t le[LENGTH_BYTES];
-  for (int i = 0; i < LENGTH_BYTES; i++) le[i] = (uint8_t)(length >> 8 * i);
-  int good = fwrite(le, 1, LENGTH_BYTES, f) == LENGTH_BYTES && fwrite(header, 1, length, f) == length;
-  for (size_t i = 0; i < n && good; i++) {
-    size_t bytes = yk_tensor_bytes(t[i].tensor);
-    good = bytes == 0 || fwrite(yk_tensor_data(t[i].tensor), 1, bytes, f) == bytes;
-  }
-  return good && fflush(f) == 0 && fsync(fileno(f)) == 0;
-}
-
-static yk_code put_file(const char *path, const char *temporary, const char *header, size_t n, const yk_saved *t) {
-  FILE *f = fopen(temporary, "wb");
-  if (f == NULL) return YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
-  int good = put_all(f, header, n, t), why = errno;
-  if (fclose(f) != 0 && good) { good = 0; why = errno; }
-  if (good && rename(temporary, path) != 0) { good = 0; why = errno; }
-  if (good) return YK_OK;
-  remove(temporary);
-  return YK_FAIL(EIO, "'%s' cannot be written: %s", path, strerror(why));
+static yk_code put_file(const char *path, const char *header, size_t n, const yk_saved *t, yk_piece *piece) {
+  uint8_t length[YK__ST_LENGTH];
+  yk__st_put_length(strlen(header), length);
+  piece[0] = (yk_piece){ length, sizeof length };
+  piece[1] = (yk_piece){ header, strlen(header) };
+  for (size_t i = 0; i < n; i++) piece[2 + i] = (yk_piece){ yk_tensor_data(t[i].tensor), yk_tensor_bytes(t[i].tensor) };
+  return yk__disk_write(path, n + 2, piece);
 }
 
 yk_code yk__safetensors_write(const char *path, size_t n, const yk_saved *tensors) {
-  char *header = NULL, *temporary = NULL;
-  yk_str name = { 0 };
+  char *header = NULL;
   YK_TRY(check(n, tensors));
-  YK_TRY(header_text(n, tensors, &header));
-  yk__str_add(&name, "%s.%ld.tmp", path, (long)getpid());
-  yk_code rc = yk__str_take(&name, &temporary);
-  if (rc == YK_OK) rc = put_file(path, temporary, header, n, tensors);
-  yk__free(temporary);
+  const char **name = yk__calloc(n + 1, sizeof *name);
+  const yk_desc **desc = yk__calloc(n + 1, sizeof *desc);
+  yk_piece *piece = yk__calloc(n + 2, sizeof *piece);
+  yk_code rc = name != NULL && desc != NULL && piece != NULL ? YK_OK : YK_ENOMEM;
+  if (rc == YK_OK) rc = describe(n, tensors, name, desc, &header);
+  if (rc == YK_OK) rc = put_file(path, header, n, tensors, piece);
+  yk__free(name);
+  yk__free(desc);
+  yk__free(piece);
   yk__free(header);
   return rc;
 }
@@ -100,32 +80,60 @@ struct yk_safetensors {
   yk_st_header header;
 };
 
-static yk_code read_whole(const char *path, yk_safetensors *s) {
-  FILE *f = fopen(path, "rb");
-  struct stat info = { 0 };
-  yk_code rc = YK_OK;
-  if (f == NULL && errno == ENOENT) return YK_FAIL(ENOTFOUND, "there is no file '%s'", path);
-  if (f == NULL) return YK_FAIL(EIO, "'%s' cannot be opened: %s", path, strerror(errno));
-  bool regular = fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode);
-  s->bytes = regular ? (size_t)info.st_size : 0;
-  if (!regular) rc = YK_FAIL(EIO, "'%s' is no regular file", path);
-  else if ((s->file = yk__alloc(s->bytes + 1)) == NULL) rc = YK_ENOMEM;
-  else if (fread(s->file, 1, s->bytes, f) != s->bytes)
-    rc = YK_FAIL(EIO, "'%s' cannot be read: %s", path, ferror(f) ? strerror(errno) : "it became shorter");
-  fclose(f);
-  return rc;
+/* The value of a checksum that stands in the header's text, eight digits, or NULL. A name or a value cannot hold its key, since
+ * the quotes would have been escaped. */
+static const char *find_sum(const char *header, size_t n, const char *key) {
+  size_t k = strlen(key);
+  const char *at = n > k + 10 ? memmem(header, n - 10, key, k) : NULL;
+  return at != NULL && at[k] == ':' && at[k + 1] == '"' && at[k + 10] == '"' ? at + k + 2 : NULL;
+}
+
+static yk_code judge(uint32_t found, const char *said, const char *what) {
+  char text[9];
+  snprintf(text, sizeof text, "%08x", (unsigned)found);
+  if (memcmp(text, said, 8) == 0) return YK_OK;
+  return YK_FAIL(ECORRUPT, "the checksum of its %s is %s, but it should be %.8s: the file was altered or is not complete", what, text,
+                 said);
+}
+
+uint32_t yk__st_header_sum(const uint8_t length[YK__ST_LENGTH], const char *header, size_t n, const char *digits) {
+  size_t before = (size_t)(digits - header);
+  uint32_t sum = yk__crc32c(0, length, YK__ST_LENGTH);
+  sum = yk__crc32c(sum, header, before);
+  sum = yk__crc32c(sum, "00000000", 8);
+  return yk__crc32c(sum, header + before + 8, n - before - 8);
+}
+
+/* Checksums, where the file has some: of the header before it is understood, of the data if they are all there. */
+static yk_code check_sums(const yk_safetensors *s) {
+  const char *header = (const char *)s->file + YK__ST_LENGTH;
+  size_t n = s->data - YK__ST_LENGTH;
+  const char *head = find_sum(header, n, "\"" YK__ST_HEADER_SUM "\""), *data = find_sum(header, n, "\"" YK__ST_DATA_SUM "\"");
+  if (head != NULL) YK_TRY(judge(yk__st_header_sum(s->file, header, n, head), head, "header"));
+  if (data != NULL) YK_TRY(judge(yk__crc32c(0, s->file + s->data, s->bytes - s->data), data, "data"));
+  return YK_OK;
+}
+
+/* A note of ours without the checksums: one of their keys was altered. */
+static yk_code check_notes(const yk_safetensors *s) {
+  bool ours = false;
+  for (uint32_t i = 0; i < s->header.nnotes; i++) ours |= strncmp(s->header.note[i].key, "yoke.", 5) == 0;
+  if (!ours || (yk__st_note(&s->header, YK__ST_HEADER_SUM) != NULL && yk__st_note(&s->header, YK__ST_DATA_SUM) != NULL)) return YK_OK;
+  return YK_FAIL(ECORRUPT, "its header lacks a checksum: the file was altered");
 }
 
 static yk_code read_header(yk_safetensors *s) {
   uint64_t length = 0;
-  if (s->bytes < LENGTH_BYTES) return YK_FAIL(ECORRUPT, "%zu bytes are too few for a safetensors file", s->bytes);
-  for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)s->file[i] << 8 * i;
-  if (length > MAX_HEADER || length > s->bytes - LENGTH_BYTES)
+  if (s->bytes < YK__ST_LENGTH) return YK_FAIL(ECORRUPT, "%zu bytes are too few for a safetensors file", s->bytes);
+  for (int i = 0; i < YK__ST_LENGTH; i++) length |= (uint64_t)s->file[i] << 8 * i;
+  if (length > MAX_HEADER || length > s->bytes - YK__ST_LENGTH)
     return YK_FAIL(ECORRUPT, "the header says it has %llu bytes, the file has %zu; it is cut off or no safetensors file",
                    (unsigned long long)length,
-                   s->bytes - LENGTH_BYTES);
-  s->data = LENGTH_BYTES + (size_t)length;
-  return yk__st_parse((const char *)s->file + LENGTH_BYTES, (size_t)length, &s->header);
+                   s->bytes - YK__ST_LENGTH);
+  s->data = YK__ST_LENGTH + (size_t)length;
+  YK_TRY(check_sums(s));
+  YK_TRY(yk__st_parse((const char *)s->file + YK__ST_LENGTH, (size_t)length, &s->header));
+  return check_notes(s);
 }
 
 /* Bytes of a dense tensor; 0 and a failure where they would not fit into 63 bits. */
@@ -184,7 +192,7 @@ static yk_code check_extents(const yk_safetensors *s) {
 yk_code yk__safetensors_open(const char *path, yk_safetensors **out) {
   yk_safetensors *s = yk__calloc(1, sizeof *s);
   if (s == NULL) return YK_ENOMEM;
-  yk_code rc = read_whole(path, s);
+  yk_code rc = yk__disk_read(path, &s->file, &s->bytes);
   if (rc == YK_OK) {
     rc = read_header(s);
     if (rc == YK_OK) rc = check_extents(s);
@@ -213,6 +221,19 @@ const char *yk__safetensors_name(const yk_safetensors *f, size_t i) {
 const yk_desc *yk__safetensors_desc(const yk_safetensors *f, const char *name) {
   uint32_t i;
   return yk__map_get(&f->header.index, name, &i) ? &f->header.entry[i].desc : NULL;
+}
+
+const char *yk__safetensors_note(const yk_safetensors *f, const char *key) {
+  return yk__st_note(&f->header, key);
+}
+
+size_t yk__safetensors_bytes(const yk_safetensors *f) {
+  return f->bytes;
+}
+
+const void *yk__safetensors_data(const yk_safetensors *f, const char *name) {
+  uint32_t i;
+  return yk__map_get(&f->header.index, name, &i) ? f->file + f->data + f->header.entry[i].begin : NULL;
 }
 
 yk_code yk__safetensors_get(const yk_safetensors *f, const char *name, yk_tensor **out) {

@@ -7,6 +7,7 @@
 #ifndef YK_YOKE_H
 #define YK_YOKE_H
 
+#include "checkpoint.h"
 #include "data.h"
 #include "graph.h"
 #include "math.h"

@@ -205,6 +205,81 @@ yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) {
   return YK_OK;
 }
 
+/* ---- all at once ------------------------------------------------------------------------------------------------ */
+
+static yk_code check_read(yk_session *s, uint32_t n) {
+  YK_TRY(yk__vars_grow(s));
+  if (n > s->nvar) return YK_FAIL(EINTERNAL, "%u variables are asked for, there are %u", n, s->nvar);
+  for (uint32_t v = 0; v < n; v++)
+    if (!initialized(s, v)) return not_initialized(variable(s, v));
+  return YK_OK;
+}
+
+yk_code yk__vars_read(yk_session *s, uint32_t n, void *const *out, int64_t *counter) {
+  if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
+  yk__mutex_lock(&s->compile_lock);                        /* keeps layouts and homes as they are */
+  yk_code rc = check_read(s, n);
+  if (rc == YK_OK) rc = yk__streams_acquire(s);
+  if (rc == YK_OK) {
+    yk__mutex_lock(&s->write_lock);
+    for (uint32_t v = 0; v < n && rc == YK_OK; v++) {
+      rc = transfer(s, v, NULL, out[v]);
+      if (rc != YK_OK) rc = yk__fail_prefix(rc, "fetch of variable %s", variable(s, v)->name);
+    }
+    *counter = atomic_load(&s->counter);
+    yk__mutex_unlock(&s->write_lock);
+    yk__streams_release(s);
+  }
+  yk__mutex_unlock(&s->compile_lock);
+  return rc;
+}
+
+/* Homes of all variables that have none yet, by placing the graph once. */
+static yk_code place_all(yk_session *s) {
+  uint32_t homeless = 0;
+  for (uint32_t v = 0; v < s->nvar; v++) homeless += s->var[v].dev == YK__NO_DEVICE;
+  if (homeless == 0) return YK_OK;
+  uint16_t *dev = yk__alloc((s->g->nnode + 1u) * sizeof *dev);
+  if (dev == NULL) return YK_ENOMEM;
+  memset(dev, 0xFF, (s->g->nnode + 1u) * sizeof *dev);
+  yk_place_request r = yk__session_placing(s);
+  yk_code rc = yk__place_graph(&r, dev, NULL);
+  for (uint32_t v = 0; v < s->nvar && rc == YK_OK; v++) {
+    uint16_t home = dev[yk__value_node(s->g, variable(s, v)->ref)->id];
+    if (s->var[v].dev == YK__NO_DEVICE && home < s->devices->n) s->var[v].dev = home;
+  }
+  yk__free(dev);
+  return rc;
+}
+
+/* Whatever may be refused is refused before the first value moves. */
+static yk_code prepare_write(yk_session *s, uint32_t n, const uint32_t *index) {
+  YK_TRY(yk__vars_grow(s));
+  YK_TRY(place_all(s));
+  for (uint32_t i = 0; i < n; i++) YK_TRY(yk__var_allocate(s, index[i]));
+  return YK_OK;
+}
+
+yk_code yk__vars_write(yk_session *s, uint32_t n, const uint32_t *index, const void *const *in, const int64_t *counter) {
+  if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
+  yk__mutex_lock(&s->compile_lock);
+  yk_code rc = prepare_write(s, n, index);
+  if (rc == YK_OK) rc = yk__streams_acquire(s);
+  if (rc == YK_OK) {
+    yk__mutex_lock(&s->write_lock);
+    for (uint32_t i = 0; i < n && rc == YK_OK; i++) {
+      rc = transfer(s, index[i], in[i], NULL);
+      if (rc != YK_OK) rc = yk__fail_prefix(rc, "variable %s", variable(s, index[i])->name);
+      else mark(s, index[i]);
+    }
+    if (rc == YK_OK && counter != NULL) atomic_store(&s->counter, *counter);
+    yk__mutex_unlock(&s->write_lock);
+    yk__streams_release(s);
+  }
+  yk__mutex_unlock(&s->compile_lock);
+  return rc;
+}
+
 /* ---- public ----------------------------------------------------------------------------------------------------- */
 
 /* Home of variable v, decided by placing the whole graph if no plan has yet. */

@@ -5,10 +5,12 @@
  */
 #include "fault.h"
 
+#include <unistd.h>
 #include <yoke/half.h>
 
 const char *const fault_freeing[] = {
-  "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free", NULL,
+  "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
+  "yk_checkpoint_close", "yk_saver_close", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -29,6 +31,9 @@ const char *const fault_silent[] = {
   "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_model_find", "yk_model_at",
     "yk_session_options_of",
   "yk_session_device_count", "yk_session_device",
+  /* checkpoint.h */
+  "yk_saver_check", "yk_saver_poll", "yk_saver_wait", "yk_checkpoint_path", "yk_checkpoint_step", "yk_checkpoint_note",
+  "yk_checkpoint_count", "yk_checkpoint_name", "yk_checkpoint_desc",
   NULL,
 };
 
@@ -110,7 +115,42 @@ static void call_session(const yk_session *s) {
   CHECK_OK(yk_session_device(s, 0, &info));
 }
 
+static void call_checkpoint(yk_saver *w, const yk_session *s, const yk_checkpoint *c) {
+  CHECK_OK(yk_saver_check(w, s, 1));
+  CHECK_OK(yk_saver_poll(w, NULL));
+  CHECK_OK(yk_saver_wait(w, NULL));
+  see(yk_checkpoint_path(c));
+  number((double)yk_checkpoint_step(c));
+  see(yk_checkpoint_note(c, "key"));
+  number((double)yk_checkpoint_count(c));
+  see(yk_checkpoint_name(c, 0));
+  see(yk_checkpoint_desc(c, "v"));
+}
+
+/* A checkpoint of the session, and the saver that made it. */
+static void open_checkpoint(yk_session *s, yk_graph *g, char *folder, yk_saver **w, yk_checkpoint **c) {
+  yk_value init = yk_global_variables_initializer(g);
+  assert_non_null(mkdtemp(folder));
+  CHECK_OK(yk_saver_open(folder, NULL, w));
+  CHECK_OK(yk_session_run(s, 0, NULL, 0, NULL, 1, &init, NULL));
+  CHECK_OK(yk_saver_save(*w, s, 1, 0, NULL));
+  CHECK_OK(yk_checkpoint_latest(folder, c));
+}
+
+static void remove_folder(const char *folder) {
+  static const char *const names[] = { "ckpt-1.safetensors", "checkpoint.json", "lock" };
+  char path[128];
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+    CHECK_INT(unlink(path), 0);
+  }
+  CHECK_INT(rmdir(folder), 0);
+}
+
 void fault_call_silent(void) {
+  char folder[] = "/tmp/yoke-fault-XXXXXX";
+  yk_saver *w;
+  yk_checkpoint *c;
   yk_graph *g;
   yk_session *s;
   yk_tensor *t;
@@ -123,18 +163,23 @@ void fault_call_silent(void) {
   CHECK_OK(yk_queue_open(d, &o, &q));
   yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ZEROS, NULL);
   CHECK_OK(yk_session_open(g, NULL, &s));
+  open_checkpoint(s, g, folder, &w, &c);
   uint64_t made = yk__alloc_count();
   yk__alloc_fail_from(1);
   call_values(t);
   call_graph(g, v);
   call_data(d, q);
   call_session(s);
+  call_checkpoint(w, s, c);
   yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
   assert_non_null(strstr(yk_error_message(), "a failure is kept without memory"));
   CHECK_CODE(yk_graph_status(g), YK_EIO, "a failure is kept without memory");
   CHECK_INT(yk__alloc_fail_at(0), 0);
   CHECK_INT(yk__alloc_count(), made);
   assert_true(seen > 0);
+  CHECK_OK(yk_saver_close(w));
+  yk_checkpoint_close(c);
+  remove_folder(folder);
   yk_queue_close(q);
   yk_dataset_free(d);
   yk_session_close(s);

@@ -7,6 +7,7 @@
  * likes best; and a filter's gradient is asked for in the layout the forward pass wants, so that updates need no reorder.
  */
 #include "dnnl_kernel.h"
+#include "padding.h"
 
 /* One op seen as the convolution x * w -> y. Index: argument number of the launch; -1 = none. */
 typedef struct yk_conv {
@@ -32,20 +33,12 @@ static void set_geometry(yk_conv *c) {
   q->alg = dnnl_convolution_direct;
   for (int i = 0; i < 2; i++) {
     int64_t stride = or1(a->stride[i]), dilation = or1(a->dilation[i]);
-    int64_t in = c->x->dim[1 + i], out = c->y->dim[1 + i], window = (c->w->dim[i] - 1) * dilation + 1, lo = 0, hi = 0;
-    if (a->padding == YK_SAME) {
-      int64_t total = (out - 1) * stride + window - in;
-      if (total < 0) total = 0;
-      lo = total / 2;
-      hi = total - lo;
-    } else if (a->padding == YK_EXPLICIT) {
-      lo = a->pad[2 * i];
-      hi = a->pad[2 * i + 1];
-    }
+    int64_t window = (c->w->dim[i] - 1) * dilation + 1;
+    yk_edges pad = yk__cpu_padding(a->padding, c->x->dim[1 + i], c->y->dim[1 + i], window, stride, &a->pad[2 * i]);
     q->stride[i] = stride;
     q->dilate[i] = dilation - 1;
-    q->pad_lo[i] = lo;
-    q->pad_hi[i] = hi;
+    q->pad_lo[i] = pad.before;
+    q->pad_hi[i] = pad.after;
   }
   int64_t pixels = yk__cpu_count(c->y) / c->y->dim[3];
   c->flops = 2.0 * (double)pixels * (double)yk__cpu_count(c->w);

@@ -5,6 +5,7 @@
  * layout of the picture, so max_pool_grad follows the index, and dy, whichever layout it has, is brought to that.
  */
 #include "dnnl_kernel.h"
+#include "padding.h"
 
 static const yk_pool_attrs no_attrs;
 
@@ -12,21 +13,13 @@ void yk__dnnl_pool_geometry(const yk_pool_attrs *a, const yk_desc *x, const yk_d
   if (!a) a = &no_attrs;
   q->kind = YK_PRIM_POOL;
   for (int i = 0; i < 2; i++) {
-    int64_t window = a->window[i] ? a->window[i] : 1, stride = a->stride[i] ? a->stride[i] : window, lo = 0, hi = 0;
-    if (a->padding == YK_SAME) {
-      int64_t total = (y->dim[1 + i] - 1) * stride + window - x->dim[1 + i];
-      if (total < 0) total = 0;
-      lo = total / 2;
-      hi = total - lo;
-    } else if (a->padding == YK_EXPLICIT) {
-      lo = a->pad[2 * i];
-      hi = a->pad[2 * i + 1];
-    }
+    int64_t window = a->window[i] ? a->window[i] : 1, stride = a->stride[i] ? a->stride[i] : window;
+    yk_edges pad = yk__cpu_padding(a->padding, x->dim[1 + i], y->dim[1 + i], window, stride, &a->pad[2 * i]);
     q->window[i] = window;
     q->stride[i] = stride;
     q->dilate[i] = 0;
-    q->pad_lo[i] = lo;
-    q->pad_hi[i] = hi;
+    q->pad_lo[i] = pad.before;
+    q->pad_hi[i] = pad.after;
   }
 }
 

@@ -5,6 +5,7 @@
  * output), and towards the filter. Argument numbers say which value plays which part.
  */
 #include "loop_conv.h"
+#include "padding.h"
 
 #include <string.h>
 
@@ -51,8 +52,8 @@ void yk__conv_window(yk_kernel *k, const yk_conv_kind *kind, yk_window *window, 
   g->sw = a->stride[1] ? a->stride[1] : 1;
   g->dh = a->dilation[0] ? a->dilation[0] : 1;
   g->dw = a->dilation[1] ? a->dilation[1] : 1;
-  g->top = yk__window_before(a->padding, g->h, g->oh, g->kh, g->sh, g->dh, a->pad[0]);
-  g->left = yk__window_before(a->padding, g->w, g->ow, g->kw, g->sw, g->dw, a->pad[2]);
+  g->top = yk__cpu_padding(a->padding, g->h, g->oh, (g->kh - 1) * g->dh + 1, g->sh, &a->pad[0]).before;
+  g->left = yk__cpu_padding(a->padding, g->w, g->ow, (g->kw - 1) * g->dw + 1, g->sw, &a->pad[2]).before;
   *groups = a->groups ? a->groups : 1;
 }
 

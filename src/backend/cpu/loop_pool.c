@@ -4,17 +4,9 @@
  * Turns attributes with their defaults into the geometry that loop_pool_isa.c runs over.
  */
 #include "loop_pool.h"
+#include "padding.h"
 
 #include <string.h>
-
-int64_t yk__window_before(int32_t padding, int64_t size, int64_t out, int64_t window, int64_t stride, int64_t dilation,
-                          int32_t explicit_before) {
-  int64_t total;
-  if (padding == YK_EXPLICIT) return explicit_before;
-  if (padding == YK_VALID) return 0;
-  total = (out - 1) * stride + (window - 1) * dilation + 1 - size;
-  return total > 0 ? total / 2 : 0;
-}
 
 static void pool_window(yk_window *g, const yk_pool_attrs *a, const yk_desc *x, const yk_desc *y) {
   static const yk_pool_attrs none = { 0 };
@@ -30,8 +22,8 @@ static void pool_window(yk_window *g, const yk_pool_attrs *a, const yk_desc *x, 
   g->sh = a->stride[0] ? a->stride[0] : g->kh;
   g->sw = a->stride[1] ? a->stride[1] : g->kw;
   g->dh = g->dw = 1;
-  g->top = yk__window_before(a->padding, g->h, g->oh, g->kh, g->sh, 1, a->pad[0]);
-  g->left = yk__window_before(a->padding, g->w, g->ow, g->kw, g->sw, 1, a->pad[2]);
+  g->top = yk__cpu_padding(a->padding, g->h, g->oh, g->kh, g->sh, &a->pad[0]).before;
+  g->left = yk__cpu_padding(a->padding, g->w, g->ow, g->kw, g->sw, &a->pad[2]).before;
 }
 
 yk_code yk__cpu_loop_pool(yk_cpu_prepare *p) {

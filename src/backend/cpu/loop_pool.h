@@ -24,8 +24,4 @@ static inline int64_t yk__window_end(int64_t start, int64_t step, int64_t cells,
   return end < cells ? end : cells;
 }
 
-/* Padding before the first element along one axis, as TensorFlow splits it. */
-int64_t yk__window_before(int32_t padding, int64_t size, int64_t out, int64_t window, int64_t stride, int64_t dilation,
-                          int32_t explicit_before);
-
 #endif

@@ -33,6 +33,18 @@ typedef struct yk_session_options {
   const char *visible_devices;     /* "2,0": of the GPUs that CUDA_VISIBLE_DEVICES left, these, as gpu:0 and gpu:1; "none";
                                       NULL or "" = what yk_select_gpu() or YOKE_VISIBLE_DEVICES says, else all. EINVAL: no such
                                       GPU, or twice */
+  const char *virtual_gpu_groups;  /* instead of virtual_gpus: groups N[:LIMIT[:CORES]], as "2:1GiB:2,1:256MiB" or "2::1". An empty
+                                      or absent LIMIT is virtual_gpu_bytes. GPUs that name their cores get them first, disjoint while
+                                      they last, then from core 0 again; the others share the rest evenly. EINVAL: more cores for one
+                                      GPU than `cores` (with soft placement it gets all of them, and a notice tells). NULL or "" =
+                                      none */
+  const char *split_gpus;          /* "gpu:0=256MiB,256MiB,gpu:1=1GiB,1GiB": visible GPUs, each to become several logical ones with
+                                      these memory limits, all GPUs numbered consecutively. EINVAL: no such GPU, twice, or more than
+                                      it has. NULL or "" = what YOKE_SPLIT_GPUS says */
+  const char *rehearse;            /* a file that `yoke devices --save` wrote: the session has exactly the devices of that machine,
+                                      and nothing of theirs is allocated. It places, compiles and explains; running a step or moving
+                                      a variable's value is EUNSUPPORTED. Not together with virtual GPUs, a split or other limits.
+                                      ENOTFOUND, EIO, ECORRUPT, EUNSUPPORTED: the file, with line, column and what was expected */
 } yk_session_options;
 #define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
 
@@ -84,6 +96,22 @@ void    yk_step_free(yk_step *step);
 yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
                            size_t ntarget, const yk_value *targets, char **out) YK_CHECKED;
 
+/* What a device would hold of a job: all variables of the graph that live there, and the arena of one step. */
+typedef struct yk_device_use {
+  uint64_t operations;             /* nodes of the graph that are placed there */
+  uint64_t variables, variable_bytes, arena_bytes, bytes_limit;
+  bool     fits;                   /* variable_bytes + arena_bytes <= bytes_limit */
+} yk_device_use;
+
+/*
+ * Would such a step fit? Places the whole graph and compiles the step; nothing is allocated on a device and nothing runs. In a
+ * session with options.rehearse it answers for that machine. *fits: on every device. use: [yk_session_device_count(s)], or NULL.
+ * *out, yk_free(): a table of the devices, the copies of one step between them, and as its last line the verdict, which names the
+ * largest tensors where they do not fit. Errors as for yk_session_explain().
+ */
+yk_code yk_session_rehearse(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
+                            size_t ntarget, const yk_value *targets, bool *fits, yk_device_use *use, char **out) YK_CHECKED;
+
 /* Current value of a variable in plain layout, and its replacement. */
 yk_code yk_variable_fetch(yk_session *s, const yk_variable *v, yk_tensor **out) YK_CHECKED;
 yk_code yk_variable_set(yk_session *s, const yk_variable *v, const yk_tensor *value) YK_CHECKED;
@@ -103,6 +131,10 @@ typedef struct yk_device_info {
   uint64_t bytes_limit, bytes_in_use, bytes_peak;
   char uuid[48];                   /* of a GPU: "GPU-..."; what CUDA_VISIBLE_DEVICES takes */
   int32_t physical, platform;      /* number of a GPU before CUDA_VISIBLE_DEVICES, and after it; -1: no GPU */
+  uint64_t bytes_total;            /* of the device itself; the limit may be less */
+  uint32_t part, parts;            /* a logical GPU is number `part` of the `parts` of one device; 0 parts: a whole one */
+  char stand_in[16];               /* rehearsed: the driver whose kernels are planned with, since its own is not here; else "" */
+  char capability[8];              /* compute capability, "8.0"; "" if there is none or it is not known */
 } yk_device_info;
 size_t  yk_session_device_count(const yk_session *s);
 yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) YK_CHECKED;

@@ -11,18 +11,18 @@ _yoke() {
   case $before in
     --data) COMPREPLY=($(compgen -W "shapes10" -- "$word") $(compgen -d -- "$word")); return ;;
     --out) COMPREPLY=($(compgen -d -- "$word")); return ;;
-    --trace) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
-    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus) return ;;
+    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
-    train) options="--data --devices --virtual-gpus --batch --steps --epochs --lr --seed --out --trace --interval --soft-placement
-      --log-device-placement --quiet --json --help" ;;
-    evaluate) options="--data --devices --virtual-gpus --batch --out --soft-placement --json --help" ;;
-    explain) options="--devices --virtual-gpus --batch --lr --soft-placement --log-device-placement --help" ;;
+    train) options="--data --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out --trace --interval
+      --soft-placement --log-device-placement --quiet --json --help" ;;
+    evaluate) options="--data --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
+    explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
-    devices) options="--virtual-gpus --topology --bench --json --help" ;;
+    devices) options="--virtual-gpus --split --save --rehearse --topology --bench --json --help" ;;
     doctor) options="--virtual-gpus --require --json --help" ;;
     config) options="--dump --json --help" ;;
     params) options="--json --help" ;;

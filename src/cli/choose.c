@@ -1,40 +1,43 @@
 /*
- * choose.c - which devices a command uses: --devices, --virtual-gpus, the settings behind them, and what there is.
+ * choose.c - which devices a command uses: --devices, --virtual-gpus, --split, --rehearse, their settings, and what there is.
  *
  * A GPU that was named and is absent is an error with a status of its own, never a
  * silent run on the CPU. Only "auto" chooses, and the start-up line tells what it took.
  */
 #include <stdio.h>
 #include <string.h>
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "device/device.h"
 #include "device/libraries.h"
+#include "device/virtual.h"
 
-static int parse_virtual(const char *text, yk_session_options *o) {
-  char count[16] = "";
-  size_t len = strcspn(text, ":");
-  int64_t n = 0;
-  uint64_t bytes = 0;
-  if (len < sizeof count) snprintf(count, sizeof count, "%.*s", (int)len, text);
-  if (!yk__parse_i64(count, 1, YK__MAX_CHOSEN, &n))
-    return yk__die(YK__EXIT_USAGE, "--virtual-gpus '%s': expected N or N:LIMIT with N from 1 to %d, such as 2:512MiB",
-                   yk__shown(text), YK__MAX_CHOSEN);
-  if (text[len] == ':' && (!yk__parse_bytes(text + len + 1, &bytes) || bytes == 0))
-    return yk__die(YK__EXIT_USAGE, "--virtual-gpus '%s': '%s' is no amount of memory; expected bytes, such as 512MiB",
-                   yk__shown(text), yk__shown(text + len + 1));
-  o->virtual_gpus = (int32_t)n;
-  o->virtual_gpu_bytes = bytes;
-  return 0;
+/* The texts are read again when the session opens; here a mistake in one is wrong usage. */
+static int check_gpus(const yk_cli *c) {
+  yk_gpu_size *size = NULL;
+  yk_gpu_split *split = NULL;
+  uint16_t n;
+  yk_code rc = c->virtual_gpus != NULL ? yk__virtual_parse("--virtual-gpus", c->virtual_gpus, YK__MAX_CHOSEN, &size, &n) : YK_OK;
+  if (rc == YK_OK && c->split != NULL) rc = yk__split_parse("--split", c->split, &split, &n);
+  yk__free(size);
+  yk__free(split);
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_USAGE, "%s", yk_error_message());
 }
 
 int yk__session_settings(const yk_cli *c, yk_session_options *out) {
   *out = (yk_session_options)YK_SESSION_OPTIONS_INIT;
   out->allow_soft_placement = c->soft_placement;
   out->log_device_placement = c->log_device_placement;
-  return c->virtual_gpus != NULL ? parse_virtual(c->virtual_gpus, out) : 0;
+  out->virtual_gpu_groups = c->virtual_gpus;
+  out->split_gpus = c->split;
+  out->rehearse = c->rehearse;
+  if (c->rehearse != NULL && (c->virtual_gpus != NULL || c->split != NULL))
+    return yk__die(YK__EXIT_USAGE, "--rehearse and %s exclude each other: the file brings all devices",
+                   c->split ? "--split" : "--virtual-gpus");
+  return check_gpus(c);
 }
 
 int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **session) {
@@ -91,7 +94,7 @@ static int parse_one(const char *from, size_t len, const char *text, yk_chosen *
   add(out, &s);
   for (size_t i = 0; i + 1 < out->n; i++)
     if (strcmp(out->at[i], out->at[out->n - 1]) == 0) return yk__die(YK__EXIT_USAGE, "--devices names %s twice", out->at[i]);
-  if (!is_gpu(&s) && s.id >= out->session.cpu_devices) out->session.cpu_devices = s.id + 1;
+  if (!is_gpu(&s) && s.id >= out->session.cpu_devices && !out->session.rehearse) out->session.cpu_devices = s.id + 1;
   return 0;
 }
 
@@ -182,9 +185,12 @@ static int check(const yk_cli *c, yk_chosen *out, size_t n, const yk_device_info
       if (found) out->is_virtual[k] = info[i].is_virtual;
     }
     out->absent[k] = !found;
+    if (!found && c->rehearse != NULL)
+      return yk__die(YK__EXIT_NO_GPU, "the machine of '%s' has no %s; it has %s", yk__shown(c->rehearse), out->at[k] + 1, have);
     if (!found && !soft)
       return yk__die(YK__EXIT_NO_GPU, "no usable GPU for %s; there is %s (%s). 'yoke doctor' tells more, "
-                     "--virtual-gpus N emulates N GPUs, --soft-placement runs elsewhere", out->at[k], have, why_none(why, sizeof why));
+                     "--virtual-gpus N emulates N GPUs, --soft-placement runs elsewhere", out->at[k], have,
+                     why_none(why, sizeof why));
     if (!found) replace(out, k, n, info);
   }
   if (!c->quiet) tell_replaced(out, have);
@@ -210,7 +216,8 @@ int yk__choose(const yk_cli *c, yk_chosen *out) {
     if (yk_session_device(s, i, &info[i]) != YK_OK) info[i] = (yk_device_info){ 0 };
   yk_session_close(s);
   yk_graph_free(g);
-  if (out->n == 0) take(out, n, info, out->automatic || c->virtual_gpus != NULL || yk__param("virtual_gpus")[0] != '\0');
-  if (out->automatic && strncmp(out->at[0], "/cpu", 4) == 0) why_none(out->why, sizeof out->why);
+  bool gpus = out->automatic || c->virtual_gpus != NULL || c->rehearse != NULL || yk__param("virtual_gpus")[0] != '\0';
+  if (out->n == 0) take(out, n, info, gpus);
+  if (out->automatic && c->rehearse == NULL && strncmp(out->at[0], "/cpu", 4) == 0) why_none(out->why, sizeof out->why);
   return check(c, out, n, info);
 }

@@ -20,7 +20,7 @@ enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 
 enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path, a list */
 
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
-  const char *verb, *model, *data, *devices, *virtual_gpus, *out, *trace, *require;
+  const char *verb, *model, *data, *devices, *virtual_gpus, *split, *save, *rehearse, *out, *trace, *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */
   double epochs, lr, interval;
   bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
@@ -78,7 +78,7 @@ typedef struct yk_chosen {           /* where to train */
 /* Resolve --devices, --virtual-gpus and their settings against what there is. 0 or an exit status, error printed.
  * `out` must stay where it is: out->at points into it. */
 int yk__choose(const yk_cli *c, yk_chosen *out);
-/* Session options of --virtual-gpus, --soft-placement and --log-device-placement alone. */
+/* Session options of --virtual-gpus, --split, --rehearse, --soft-placement and --log-device-placement alone. */
 int yk__session_settings(const yk_cli *c, yk_session_options *out);
 /* Open a session over an empty graph, to ask for its devices. */
 int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **session);
@@ -98,6 +98,7 @@ typedef struct yk_job {
   yk_towers towers;
   yk_step *step;                     /* fetches loss and accuracy, runs the update */
   int64_t parameters;                /* trainable elements */
+  yk_source blank;                   /* of yk__job_blank(): batches of the right shape that nobody takes */
 } yk_job;
 
 /* The pieces, in this order; each returns 0 or an exit status with the error printed. yk__job_free() after any of them. */

@@ -9,9 +9,13 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 
-/* Of the views at most one. */
+/* Of the views at most one; a machine that is not here is only listed. */
 static int check_options(const yk_cli *c) {
   if (c->topology && c->bench) return yk__die(YK__EXIT_USAGE, "--topology and --bench exclude each other");
+  if (c->rehearse != NULL && (c->topology || c->bench))
+    return yk__die(YK__EXIT_USAGE, "--rehearse and %s exclude each other: nothing can be measured there",
+                   c->topology ? "--topology" : "--bench");
+  if (c->save != NULL && c->rehearse != NULL) return yk__die(YK__EXIT_USAGE, "--save and --rehearse exclude each other");
   return 0;
 }
 
@@ -51,7 +55,12 @@ int yk__cmd_devices(const yk_cli *c) {
   int status = check_options(c);
   if (status == 0) status = yk__session_settings(c, &options);
   if (status == 0) status = yk__probe(&options, &g, &s);
-  if (status != 0) return status;
+  if (status == 0 && c->save != NULL) status = yk__devices_save(s, c->save);
+  if (status != 0) {
+    yk_session_close(s);
+    yk_graph_free(g);
+    return status;
+  }
   if (c->json) {
     yk__json_open(&o, NULL, '{');
     yk__json_int(&o, "version", YK__DEVICES_VERSION);
@@ -64,6 +73,6 @@ int yk__cmd_devices(const yk_cli *c) {
   yk__str_free(&o.text);
   yk_session_close(s);
   yk_graph_free(g);
-  if (status == 0 && plain(c) && !c->json && !any) yk__devices_reason();
+  if (status == 0 && plain(c) && !c->json && !any && c->rehearse == NULL) yk__devices_reason();
   return status;
 }

@@ -2,10 +2,27 @@
  * cmd_explain.c - `yoke explain MODEL`: the compiled training step as text.
  *
  * The plan depends on shapes and devices only, so no data is read: blank pictures
- * stand for it.
+ * stand for it, and with --rehearse the devices of a file stand for those of this machine.
  */
 #include <stdio.h>
+#include <string.h>
 #include "cli/cli.h"
+
+/* What the step would take of each device. It fails if the step does not fit, with the verdict, which is the last line. */
+static int rehearse(yk_job *j, const yk_value fetch[2]) {
+  char *text = NULL;
+  bool fits = false;
+  yk_code rc = yk_session_rehearse(j->session, 0, NULL, 2, fetch, 1, &j->towers.train, &fits, NULL, &text);
+  if (rc != YK_OK) return yk__die_code(rc);
+  fputs(text, stdout);
+  size_t n = strlen(text);
+  char *last = text + n;
+  if (n > 0 && last[-1] == '\n') *--last = '\0';
+  while (last > text && last[-1] != '\n') last--;
+  int status = fits ? 0 : yk__die(YK__EXIT_RUN, "%s", last);
+  yk_free(text);
+  return status;
+}
 
 static int explain(const yk_cli *c, yk_job *j) {
   char *text = NULL;
@@ -24,7 +41,8 @@ static int explain(const yk_cli *c, yk_job *j) {
   }
   if (rc == YK_OK) fputs(text, stdout);
   yk_free(text);
-  return rc == YK_OK ? 0 : yk__die_code(rc);
+  if (rc != YK_OK) return yk__die_code(rc);
+  return c->rehearse != NULL ? rehearse(j, fetch) : 0;
 }
 
 int yk__cmd_explain(const yk_cli *c) {

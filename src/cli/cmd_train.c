@@ -310,6 +310,9 @@ static int train(yk_train *t) {
 }
 
 int yk__cmd_train(const yk_cli *c) {
+  if (c->rehearse != NULL)
+    return yk__die(YK__EXIT_USAGE, "--rehearse: nothing runs on a machine that is only described; 'yoke explain %s --rehearse %s' checks "
+                   "placement, memory and plan there", yk__shown(c->model), yk__shown(c->rehearse));
   yk_train *t = yk__calloc(1, sizeof *t);
   if (t == NULL) return yk__die_code(YK_ENOMEM);
   t->c = c;

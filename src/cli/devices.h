@@ -29,4 +29,8 @@ int yk__devices_topology(yk_session *s, yk_json *o);
 /* Speeds of every device of the session, each measured in sessions of its own, ranked. devices_bench.c. */
 int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o);
 
+/* The description of the machine as a file (docs/machine-format.md), whole or not at all. 0 or an exit status, error printed.
+ * devices_save.c. */
+int yk__devices_save(const yk_session *s, const char *path);
+
 #endif

@@ -19,5 +19,8 @@ void yk__devices_json(yk_json *o, const yk_device_info *d) {
   yk__json_int(o, "first_core", d->first_core);
   yk__json_int(o, "cores", d->ncores);
   yk__json_int(o, "bytes_limit", (int64_t)d->bytes_limit);
+  if (d->parts > 0) yk__json_int(o, "part", d->part);
+  if (d->parts > 0) yk__json_int(o, "parts", d->parts);
+  if (d->stand_in[0] != '\0') yk__json_text(o, "stand_in", d->stand_in);
   yk__json_close(o, '}');
 }

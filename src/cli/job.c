@@ -71,12 +71,23 @@ int yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test) {
   return 0;
 }
 
+static yk_code nothing(void *self, int64_t rows, void *const *out) {
+  (void)self;
+  (void)rows;
+  (void)out;
+  return YK_ECANCELLED;
+}
+
+/* No queue behind it: nobody takes a batch, and one may be as large as the machine that is only rehearsed. */
 int yk__job_blank(yk_job *j) {
   enum { N = 16, BYTES = 32 * 32 * 3 };
   static const uint8_t pictures[N * BYTES], labels[N];
   yk_code rc = yk_dataset_images(N, 32, 32, 3, pictures, labels, 10, &j->train);
   if (rc != YK_OK) return yk__die_code(rc);
   measure(&(yk_cli){ .steps = BLANK_STEPS }, j, j->train);
+  j->blank = (yk_source){ .next = nothing, .ncomponents = 2 };
+  j->blank.component[0] = (yk_desc){ .dtype = YK_F32, .rank = 3, .dim = { j->size, j->size, j->channels } };
+  j->blank.component[1] = (yk_desc){ .dtype = YK_I32, .rank = 0 };
   return 0;
 }
 
@@ -134,7 +145,7 @@ static void build(const yk_cli *c, yk_job *j) {
   yk_graph *g = j->graph;
   yk_graph_set_seed(g, (uint64_t)c->seed);
   o.model = j->model;
-  o.source = yk_queue_source(j->queue);
+  o.source = j->blank.next != NULL ? &j->blank : yk_queue_source(j->queue);
   o.classes = yk_dataset_classes(j->train);
   o.batch = j->batch;
   o.ndevices = j->devices.n;
@@ -150,7 +161,7 @@ int yk__job_build(const yk_cli *c, yk_job *j) {
     return yk__die(YK__EXIT_RUN, "%s takes pictures of at least %lldx%lld; those of %s are %lldx%lld", j->model->name,
                    (long long)j->size,
                    (long long)j->size, j->data_name, (long long)s.dim[0], (long long)s.dim[1]);
-  rc = open_queue(c, j);
+  rc = j->blank.next != NULL ? YK_OK : open_queue(c, j);
   if (rc == YK_OK) rc = yk_graph_new(&j->graph);
   if (rc == YK_OK) {
     build(c, j);

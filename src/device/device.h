@@ -32,15 +32,24 @@ typedef struct yk_device {
   yk_dev_info info;
   yk_dev_config config;
   uint8_t is_virtual;
+  uint8_t own_memory;                                /* kernels of other devices cannot use its memory where it is */
+  uint8_t stand_in;                                  /* rehearsed: `driver` is not the device's own */
+  struct yk_device *part_of;                         /* a logical device: the one whose `dev` it uses too; NULL = opened itself */
+  uint16_t part, parts;                              /* number among the parts of one device; parts 0 = a whole device */
   uint64_t limit;                                    /* bytes */
   _Atomic uint64_t in_use, peak;
 } yk_device;
 
 typedef struct yk_device_request {                   /* one group of equal devices to open */
   const char *type, *driver;                         /* "GPU", "cpu" */
+  const yk_driver *table;                            /* instead of `driver`: a table that is no built-in one */
   uint16_t count;
   uint8_t is_virtual;
+  uint32_t ordinal;                                  /* of the first one; those of a host device are all 0 */
+  uint32_t cores;                                    /* host cores of each; 0 = an even share of what the others leave */
   uint64_t limit;                                    /* bytes each; 0 = what the driver reports */
+  uint16_t nparts;                                   /* split each into that many logical devices; 0 = whole */
+  const uint64_t *part;                              /* [nparts] bytes of each part; together at most the limit */
 } yk_device_request;
 
 typedef struct yk_devices {
@@ -53,13 +62,21 @@ typedef struct yk_devices {
  * devices; CPU devices beside virtual GPUs get all cores, since they work while the others wait. */
 /* `driver` NULL = "cpu"; ids count up within a type over all groups. A host device (no bus address) may be opened any number of
  * times; of others each ordinal once. Limit 0 of a virtual device = a quarter of what the driver reports. Streams are pinned only
- * where the shares are true parts of the machine. ENOTFOUND (driver, ordinal), EINVAL (no device, type, count). */
+ * where the shares are true parts of the machine. GPUs that name their cores get them first, disjoint while they last, then from
+ * the beginning again; the others share what is left. The parts of a split device stand together; they use one opened device of
+ * the driver, and each has a stream and a limit of its own (parts of a host device one stream: they have the same cores).
+ * ENOTFOUND (driver, ordinal), EINVAL (no device, type, count, more cores than `cores`, parts larger than the whole). */
 yk_code yk__devices_open(uint16_t nrequests, const yk_device_request *requests, int cores, yk_devices **out) YK_CHECKED;
 void    yk__devices_close(yk_devices *d);
+/* The devices that a file describes, to plan for: nothing may run on them. Each has the driver it names, if that is here and works
+ * on the host, else `stand_in`; names, limits and cores are those of the file. */
+struct yk_machine;
+yk_code yk__devices_rehearse(const struct yk_machine *m, const char *stand_in, yk_devices **out) YK_CHECKED;
 /* The device's stream, borrowed; it has a thread of its own where the driver has such. A CPU device beside one virtual GPU works
  * on that one's stream: two threads for the same cores would only take turns. Any thread. */
 yk_code yk__device_stream(yk_device *d, yk_stream **out) YK_CHECKED;
-/* May kernels of either use the other's memory where it is? So it is for CPU devices of one driver; a virtual GPU keeps its own. */
+/* May kernels of either use the other's memory where it is? So it is for CPU devices of one driver; a virtual GPU keeps its own, and
+ * so does every part of a split device, since each has its limit. */
 int     yk__device_same_memory(const yk_device *a, const yk_device *b);
 /* All device names, comma-separated, for messages. Returns buf. */
 char   *yk__devices_text(const yk_devices *d, char *buf, size_t n);

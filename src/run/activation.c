@@ -94,9 +94,9 @@ static yk_code take_bounce(yk_run *r) {
   for (uint32_t i = 0; i < p->ninstr; i++) {
     const yk_instr *in = &p->instr[i];
     if (in->code != YK_I_COPY_PEER) continue;
-    const yk_driver *to = r->lane[in->stream].driver;
-    const yk_driver *from = r->devices->at[p->arena[p->buf[p->arg[in->args + 1]].arena].dev].driver;
-    if (to == from && YK_HAS(to, copy_peer)) continue;
+    const yk_device *to = r->lane[in->stream].device;
+    const yk_device *from = &r->devices->at[p->arena[p->buf[p->arg[in->args + 1]].arena].dev];
+    if (to->dev == from->dev || (to->driver == from->driver && YK_HAS(to->driver, copy_peer))) continue;
     if (r->bounce == NULL && (r->bounce = yk__bump(&r->mem, (size_t)p->ninstr * sizeof *r->bounce)) == NULL) return YK_ENOMEM;
     r->bounce[i] = yk__bump(&r->mem, r->arg[in->args].bytes);
     if (r->bounce[i] == NULL) return YK_ENOMEM;

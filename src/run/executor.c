@@ -78,6 +78,7 @@ static yk_code copy_bounce(yk_run *r, uint32_t i, yk_lane *to, yk_lane *from, co
 static yk_code copy_peer(yk_run *r, uint32_t i, yk_lane *to, const yk_mem *a) {
   const yk_plan *p = r->plan;
   uint16_t dev = p->arena[p->buf[p->arg[p->instr[i].args + 1]].arena].dev;
+  if (r->devices->at[dev].dev == to->device->dev) return to->driver->copy(to->stream, a[0], a[1]);      /* parts of one device */
   if (r->bounce == NULL || r->bounce[i] == NULL) return to->driver->copy_peer(to->stream, a[0], r->devices->at[dev].dev, a[1]);
   for (uint32_t k = 0; k < p->nstream; k++)
     if (p->stream_dev[k] == dev) return copy_bounce(r, i, to, &r->lane[k], a);

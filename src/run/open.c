@@ -11,10 +11,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "device/machine.h"
+#include "device/virtual.h"
 #include "device/visible.h"
 #include "run/run.h"
 
-enum { MAX_DEVICES = 4096 };
+enum { MAX_DEVICES = YK__MAX_GPUS };
 
 /* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. */
 static yk_code take_options(yk_session_options *o, const yk_session_options *given) {
@@ -33,23 +35,6 @@ static yk_code take_options(yk_session_options *o, const yk_session_options *giv
   return YK_OK;
 }
 
-/* "2" or "2:512MiB". */
-static yk_code virtual_gpus(yk_session_options *o) {
-  const char *text = yk__param("virtual_gpus");
-  char count[32];
-  int64_t n = 0;
-  uint64_t bytes = 0;
-  if (text[0] == '\0' || o->virtual_gpus != 0) return YK_OK;
-  size_t len = strcspn(text, ":");
-  if (len < sizeof count) { memcpy(count, text, len); count[len] = '\0'; }
-  if (len >= sizeof count || !yk__parse_i64(count, 0, MAX_DEVICES, &n) ||
-      (text[len] == ':' && !yk__parse_bytes(text + len + 1, &bytes)))
-    return YK_FAIL(EINVAL, "setting virtual_gpus (YOKE_VIRTUAL_GPUS) is \"%s\"; expected N or N:LIMIT, such as 2:512MiB", text);
-  o->virtual_gpus = (int32_t)n;
-  if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = bytes;
-  return YK_OK;
-}
-
 /* Does the environment or a call say something about this setting? */
 static bool said(const char *name) {
   return yk__param_origin_of(name) != YK_FROM_DEFAULT;
@@ -60,7 +45,6 @@ static int32_t bounded(int64_t x) {
 }
 
 static yk_code fill_options(yk_session_options *o) {
-  YK_TRY(virtual_gpus(o));
   if (o->cpu_devices == 0) o->cpu_devices = 1;
   if (o->cores == 0 && yk__param_int("cores") > 0) o->cores = bounded(yk__param_int("cores"));
   if (o->cores == 0) o->cores = yk__ncores();
@@ -131,18 +115,71 @@ static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_
   return rc;
 }
 
-/* Which virtual GPUs the session sees; s->physical and s->platform number them, behind the CPU devices. */
-static yk_code count_visible(yk_session *s, uint16_t *visible) {
-  uint16_t ncpu = (uint16_t)s->options.cpu_devices, n = (uint16_t)s->options.virtual_gpus;
-  s->physical = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->physical);
-  s->platform = yk__calloc((size_t)ncpu + n + 1u, sizeof *s->platform);
+/* ---- virtual GPUs ------------------------------------------------------------------------------------------------ */
+
+typedef struct gpus {
+  uint16_t n, nsplit;                /* virtual GPUs of the machine; those split */
+  yk_gpu_size *size;                 /* [n] */
+  yk_gpu_split *split;               /* [nsplit] numbers count the visible ones */
+  uint16_t visible, *physical, *platform;   /* [n] the numbers of what becomes gpu:k before it is split */
+} gpus;
+
+static void gpus_free(gpus *g) {
+  yk__free(g->size);
+  yk__free(g->split);
+  yk__free(g->physical);
+}
+
+/* How many there are and of what size: the session's groups or number, else the setting. What a program says of their memory holds
+ * against the setting. */
+static yk_code size_gpus(yk_session_options *o, gpus *g) {
+  bool groups = o->virtual_gpu_groups && o->virtual_gpu_groups[0], setting = !groups && o->virtual_gpus == 0;
+  const char *text = groups ? o->virtual_gpu_groups : yk__param("virtual_gpus");
+  const char *what = groups ? "yk_session_options.virtual_gpu_groups" : "setting virtual_gpus (YOKE_VIRTUAL_GPUS)";
+  if (groups || (setting && text[0] && strcmp(text, "0") != 0)) {
+    YK_TRY(yk__virtual_parse(what, text, MAX_DEVICES, &g->size, &g->n));
+    bool alike = true;
+    for (uint16_t k = 0; k < g->n; k++) {
+      if (setting && o->virtual_gpu_bytes) g->size[k].bytes = o->virtual_gpu_bytes;
+      alike = alike && g->size[k].bytes == g->size[0].bytes;
+    }
+    if (alike && o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = g->size[0].bytes;
+    return YK_OK;
+  }
+  g->n = (uint16_t)o->virtual_gpus;
+  g->size = yk__calloc(g->n + 1u, sizeof *g->size);
+  return g->size ? YK_OK : YK_ENOMEM;
+}
+
+/* One GPU cannot have more cores than the session. */
+static yk_code limit_cores(const yk_session_options *o, gpus *g) {
+  uint32_t most = (uint32_t)o->cores, clipped = 0, first = 0;
+  for (uint16_t k = 0; k < g->n; k++) {
+    if (g->size[k].cores <= most) continue;
+    if (!o->allow_soft_placement)
+      return YK_FAIL(EINVAL, "virtual GPU %u is to have %u cores, the session has %u; expected at most that, or soft placement, "
+                     "which gives it what there is", (unsigned)k, (unsigned)g->size[k].cores, (unsigned)most);
+    if (clipped++ == 0) first = k;
+    g->size[k].cores = most;
+  }
+  if (clipped)
+    YK_LOG(NOTICE, "virtual GPU %u%s asked for more cores than the session's %u; it has those, as soft placement allows",
+           (unsigned)first, clipped > 1 ? " and others" : "", (unsigned)most);
+  return YK_OK;
+}
+
+/* Which of them the session sees. */
+static yk_code count_visible(const yk_session *s, gpus *g) {
+  uint16_t n = g->n;
+  g->physical = yk__calloc(2u * n + 1u, sizeof *g->physical);
+  g->platform = g->physical ? g->physical + n : NULL;
   char (*text)[YK__UUID_BYTES] = yk__calloc(2u * n + 1u, sizeof *text);
   yk_gpu_id *gpu = yk__calloc(2u * n + 1u, sizeof *gpu);
   uint16_t *room = yk__calloc(2u * n + 1u, sizeof *room);
-  yk_code rc = s->physical && s->platform && text && gpu && room ? YK_OK : YK_ENOMEM;
+  yk_code rc = g->physical && text && gpu && room ? YK_OK : YK_ENOMEM;
   if (rc == YK_OK) {
     describe(n, text, gpu);
-    rc = choose_visible(&s->options, n, gpu, gpu + n, room, s->physical + ncpu, s->platform + ncpu, visible);
+    rc = choose_visible(&s->options, n, gpu, gpu + n, room, g->physical, g->platform, &g->visible);
   }
   yk__free(text);
   yk__free(gpu);
@@ -150,11 +187,87 @@ static yk_code count_visible(yk_session *s, uint16_t *visible) {
   return rc;
 }
 
+static yk_code take_splits(const yk_session_options *o, gpus *g) {
+  bool given = o->split_gpus && o->split_gpus[0];
+  const char *text = given ? o->split_gpus : yk__param("split_gpus");
+  const char *what = given ? "yk_session_options.split_gpus" : "setting split_gpus (YOKE_SPLIT_GPUS)";
+  if (!text[0]) return YK_OK;
+  YK_TRY(yk__split_parse(what, text, &g->split, &g->nsplit));
+  for (uint16_t k = 0; k < g->nsplit; k++)
+    if (g->split[k].gpu >= g->visible)
+      return YK_FAIL(EINVAL, "%s: gpu:%u is to be split, and there %s %u GPU%s", what, (unsigned)g->split[k].gpu,
+                     g->visible == 1 ? "is" : "are", (unsigned)g->visible, g->visible == 1 ? "" : "s");
+  return YK_OK;
+}
+
+static const yk_gpu_split *split_of(const gpus *g, uint16_t gpu) {
+  for (uint16_t k = 0; k < g->nsplit; k++)
+    if (g->split[k].gpu == gpu) return &g->split[k];
+  return NULL;
+}
+
+/* s->physical and s->platform number the devices as they came out, parts and all. */
+static yk_code number_devices(yk_session *s, const gpus *g) {
+  uint16_t at = (uint16_t)s->options.cpu_devices;
+  s->physical = yk__calloc(s->devices->n + 1u, sizeof *s->physical);
+  s->platform = yk__calloc(s->devices->n + 1u, sizeof *s->platform);
+  if (!s->physical || !s->platform) return YK_ENOMEM;
+  for (uint16_t k = 0; k < g->visible; k++)
+    do {
+      s->physical[at] = g->physical[k];
+      s->platform[at] = g->platform[k];
+      at++;
+    } while (at < s->devices->n && s->devices->at[at].part_of);
+  s->options.virtual_gpus = s->devices->n - s->options.cpu_devices;
+  return YK_OK;
+}
+
+/* One request a GPU, since each has its size, behind that of the CPU devices. */
+static yk_code open_requests(yk_session *s, const char *driver, const gpus *g) {
+  const yk_session_options *o = &s->options;
+  yk_device_request *request = yk__calloc(g->visible + 1u, sizeof *request);
+  if (!request) return YK_ENOMEM;
+  request[0] = (yk_device_request){ .type = "CPU", .driver = driver, .count = (uint16_t)o->cpu_devices, .limit = o->cpu_bytes };
+  for (uint16_t k = 0; k < g->visible; k++) {
+    const yk_gpu_size *size = &g->size[g->physical[k]];
+    const yk_gpu_split *split = split_of(g, k);
+    request[k + 1] = (yk_device_request){ .type = "GPU", .driver = driver, .count = 1, .is_virtual = 1, .cores = size->cores,
+                                          .limit = size->bytes ? size->bytes : o->virtual_gpu_bytes,
+                                          .nparts = split ? split->nparts : 0, .part = split ? split->part : NULL };
+  }
+  yk_code rc = yk__devices_open((uint16_t)(g->visible + 1u), request, o->cores, &s->devices);
+  yk__free(request);
+  return rc == YK_OK ? number_devices(s, g) : rc;
+}
+
+static yk_code open_all(yk_session *s, const char *driver, uint64_t dflt, gpus *g) {
+  YK_TRY(size_gpus(&s->options, g));
+  YK_TRY(limit_cores(&s->options, g));
+  if (s->options.virtual_gpu_bytes == 0) s->options.virtual_gpu_bytes = dflt;
+  YK_TRY(count_visible(s, g));
+  YK_TRY(take_splits(&s->options, g));
+  return open_requests(s, driver, g);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static yk_code keep(const char *text, char **own, const char **option) {
+  if (!text || !text[0]) return YK_OK;
+  *option = *own = yk__strdup(text);
+  return *own ? YK_OK : YK_ENOMEM;
+}
+
 /* The texts of the options, for as long as the session lives. */
-static yk_code keep_texts(yk_session *s, const char *drivers, const char *visible) {
+static yk_code keep_texts(yk_session *s) {
   yk_session_options *o = &s->options;
-  if (drivers && (o->drivers = s->drivers = yk__strdup(drivers)) == NULL) return YK_ENOMEM;
-  if (!visible || !visible[0]) visible = yk__param("visible_devices");
+  const yk_session_options given = *o;
+  o->drivers = o->visible_devices = o->virtual_gpu_groups = o->split_gpus = o->rehearse = NULL;
+  if (given.drivers && (o->drivers = s->drivers = yk__strdup(given.drivers)) == NULL) return YK_ENOMEM;
+  YK_TRY(keep(given.virtual_gpu_groups, &s->groups, &o->virtual_gpu_groups));
+  YK_TRY(keep(given.split_gpus, &s->split, &o->split_gpus));
+  YK_TRY(keep(given.rehearse, &s->rehearse, &o->rehearse));
+  const char *visible = given.visible_devices;
+  if (!visible || !visible[0]) visible = o->rehearse ? "" : yk__param("visible_devices");
   if ((o->visible_devices = s->visible = yk__strdup(visible)) == NULL) return YK_ENOMEM;
   return YK_OK;
 }
@@ -170,34 +283,31 @@ yk_code yk__session_open_devices(yk_session *s, const yk_session_options *option
   yk_session_options *o = &s->options;
   char driver[32];
   uint64_t bytes = 0;
-  uint16_t visible = 0;
+  gpus g = { 0 };
   YK_TRY(take_options(o, options));
-  const char *list = o->drivers, *shown = o->visible_devices;
-  o->drivers = o->visible_devices = NULL;
-  YK_TRY(keep_texts(s, list, shown));
-  YK_TRY(fill_options(o));
+  YK_TRY(keep_texts(s));
   YK_TRY(choose_driver(o->drivers, driver, sizeof driver));
+  if (o->rehearse) YK_TRY(yk__session_open_rehearsed(s, driver));
+  YK_TRY(fill_options(o));
+  if (o->rehearse) return YK_OK;
   YK_TRY(host_bytes(driver, &bytes));
   uint64_t limit = (uint64_t)yk__param_int("memory.limit");
-  if (o->virtual_gpu_bytes == 0) o->virtual_gpu_bytes = limit ? limit : bytes / 4;
   if (o->cpu_bytes == 0) o->cpu_bytes = limit ? limit : bytes;
-  YK_TRY(count_visible(s, &visible));
-  o->virtual_gpus = visible;
-  const yk_device_request request[2] = {
-    { .type = "CPU", .driver = driver, .count = (uint16_t)o->cpu_devices, .limit = o->cpu_bytes },
-    { .type = "GPU", .driver = driver, .count = visible, .is_virtual = 1, .limit = o->virtual_gpu_bytes },
-  };
-  return yk__devices_open(visible ? 2 : 1, request, o->cores, &s->devices);
+  yk_code rc = open_all(s, driver, limit ? limit : bytes / 4, &g);
+  gpus_free(&g);
+  return rc;
 }
 
 void yk__session_log_devices(const yk_session *s) {
   bool any = false;
   printf("Device mapping:");
   for (uint16_t i = 0; i < s->devices->n; i++) {
-    const yk_device *d = &s->devices->at[i];
-    if (!d->is_virtual) continue;                          /* a CPU has no physical description */
-    printf("%s%s -> device: %u, name: virtual GPU (%s), pci bus id: virtual:%u, compute capability: none\n", any ? "" : "\n",
-           d->name, (unsigned)s->platform[i], d->info.name, (unsigned)s->physical[i]);
+    yk_device_info d;
+    if (yk_session_device(s, i, &d) != YK_OK || strcmp(d.type, "GPU") != 0) continue;      /* a CPU has no physical description */
+    printf("%s%s -> device: %d, name: %s%s%s, pci bus id: %s, compute capability: %s", any ? "" : "\n", d.name, (int)d.platform,
+           d.is_virtual ? "virtual GPU (" : "", d.model, d.is_virtual ? ")" : "", d.bus, d.capability[0] ? d.capability : "none");
+    if (d.parts) printf(", part %u of %u", (unsigned)d.part + 1, (unsigned)d.parts);
+    printf("\n");
     any = true;
   }
   if (!any) printf(" no known devices.\n");
@@ -214,14 +324,16 @@ yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
   const yk_device *d = &s->devices->at[i];
   yk_device_info info = { .is_virtual = d->is_virtual, .first_core = d->config.first_core, .ncores = d->config.ncores,
                           .bytes_limit = d->limit, .bytes_in_use = atomic_load(&d->in_use), .bytes_peak = atomic_load(&d->peak),
-                          .physical = -1, .platform = -1 };
+                          .physical = -1, .platform = -1, .bytes_total = d->info.bytes_total, .part = d->part, .parts = d->parts };
   snprintf(info.name, sizeof info.name, "%.63s", d->name);
   snprintf(info.type, sizeof info.type, "%s", d->spec.type);
   snprintf(info.model, sizeof info.model, "%s", d->info.name);
   snprintf(info.driver, sizeof info.driver, "%s", d->driver->name);
-  if (d->is_virtual) snprintf(info.bus, sizeof info.bus, "virtual:%u", s->physical[i]);
-  else snprintf(info.bus, sizeof info.bus, "%s", d->info.bus);
-  if (d->is_virtual) {
+  snprintf(info.bus, sizeof info.bus, "%s", d->info.bus);
+  if (s->machine) {
+    yk__session_describe_rehearsed(s, i, &info);
+  } else if (d->is_virtual) {
+    snprintf(info.bus, sizeof info.bus, "virtual:%u", s->physical[i]);
     yk__virtual_uuid(s->physical[i], info.uuid);
     info.physical = s->physical[i];
     info.platform = s->platform[i];

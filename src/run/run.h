@@ -178,7 +178,8 @@ struct yk_session {
   yk_session_options options;
   char *drivers;                     /* owns options.drivers */
   yk_devices *devices;
-  char *visible;                     /* owns options.visible_devices */
+  char *visible, *groups, *split, *rehearse;   /* own options.visible_devices, .virtual_gpu_groups, .split_gpus, .rehearse */
+  struct yk_machine *machine;        /* rehearsed; NULL: the devices are real */
   uint16_t *physical, *platform;     /* [devices->n] number of a GPU before CUDA_VISIBLE_DEVICES renumbered, and after it */
   yk_var_slot *var; uint32_t nvar, var_cap;
   yk_mutex compile_lock, stream_lock, write_lock, cache_lock, var_lock;
@@ -197,5 +198,16 @@ yk_code yk__session_start(yk_session *s) YK_CHECKED;
 /* Fill in s->options (defaults, settings), s->devices, s->physical. */
 yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) YK_CHECKED;
 void    yk__session_log_devices(const yk_session *s);
+/* rehearse.c: the devices of the file options.rehearse; what else the options say of devices is refused. */
+yk_code yk__session_open_rehearsed(yk_session *s, const char *stand_in) YK_CHECKED;
+void    yk__session_describe_rehearsed(const yk_session *s, size_t i, yk_device_info *info);   /* what the file says of device i */
+/* Fails if the session rehearses: `what` cannot be done then. */
+yk_code yk__session_real(const yk_session *s, const char *what) YK_CHECKED;
+
+/* step.c: compile a step beside the cache and look at the plan; `var` are the variables as that plan has them. The compile lock is
+ * held meanwhile. */
+typedef yk_code yk_look(yk_session *s, const yk_plan *p, const yk_var_slot *var, void *arg);
+yk_code yk__step_look(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
+                      const yk_value *targets, yk_look *look, void *arg) YK_CHECKED;
 
 #endif

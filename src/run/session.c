@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "device/machine.h"
 #include "run/run.h"
 
 static void init_locks(yk_session *s) {
@@ -34,7 +35,11 @@ static void release(yk_session *s) {
   yk_graph_free(s->g);
   yk__free(s->physical);
   yk__free(s->platform);
+  yk__machine_free(s->machine);
   yk__free(s->visible);
+  yk__free(s->groups);
+  yk__free(s->split);
+  yk__free(s->rehearse);
   yk__free(s->drivers);
   free_locks(s);
   yk__free(s);

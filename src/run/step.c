@@ -72,6 +72,7 @@ static yk_code take_fetched(yk_step *t, const yk_plan *p) {
 
 /* Off the hot path: another shape, a retired plan, or the first run. */
 static yk_code resolve(yk_step *t, const yk_tensor *const *feeds) {
+  YK_TRY(yk__session_real(t->s, "a step cannot run"));
   YK_TRY(yk__session_start(t->s));
   YK_TRY(take_descs(t, feeds));
   if (!needs_plan(t)) return YK_OK;
@@ -195,7 +196,7 @@ static yk_code explain_descs(yk_step *t, const yk_tensor *const *tensors) {
 }
 
 /* Compiled beside the cache, so that looking at a plan changes nothing: neither homes nor layouts nor the bounded cache. */
-static yk_code explain(yk_session *s, const yk_step *t, char **out) {
+static yk_code look_at(yk_session *s, const yk_step *t, yk_look *look, void *arg) {
   YK_TRY(yk__placeholders_check(s->g, &t->b));
   YK_TRY(yk__vars_grow(s));
   yk_var_slot *now = yk__alloc((s->nvar + 1u) * sizeof *now);
@@ -204,24 +205,35 @@ static yk_code explain(yk_session *s, const yk_step *t, char **out) {
   yk_plan_request q = yk__session_request(s, &t->b, t->desc, now);
   yk_plan *p = NULL;
   yk_code rc = yk__plan_compile(&q, &p);
-  if (rc == YK_OK) rc = yk__plan_explain(p, out);
+  if (rc == YK_OK) rc = look(s, p, now, arg);
   yk__plan_free(p);
   yk__free(now);
   return rc;
 }
 
-yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
-                           size_t ntarget, const yk_value *targets, char **out) {
+yk_code yk__step_look(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
+                      const yk_value *targets, yk_look *look, void *arg) {
   yk_step t;
   const yk_tensor **tensors;
-  if (out == NULL) return YK_FAIL(EINVAL, "yk_session_explain: NULL output");
   YK_TRY(single(s, nfeed, feeds, nfetch, fetches, ntarget, targets, &t, &tensors));
   yk_code rc = explain_descs(&t, tensors);
   if (rc == YK_OK) {
     yk__mutex_lock(&s->compile_lock);
-    rc = explain(s, &t, out);
+    rc = look_at(s, &t, look, arg);
     yk__mutex_unlock(&s->compile_lock);
   }
   clear(&t);
   return rc;
+}
+
+static yk_code explain(yk_session *s, const yk_plan *p, const yk_var_slot *var, void *arg) {
+  (void)s;
+  (void)var;
+  return yk__plan_explain(p, arg);
+}
+
+yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
+                           size_t ntarget, const yk_value *targets, char **out) {
+  if (out == NULL) return YK_FAIL(EINVAL, "yk_session_explain: NULL output");
+  return yk__step_look(s, nfeed, feeds, nfetch, fetches, ntarget, targets, explain, out);
 }

@@ -299,6 +299,7 @@ static yk_code place(yk_session *s, uint32_t v) {
 
 static yk_code belongs(const yk_session *s, const yk_variable *v) {
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
+  YK_TRY(yk__session_real(s, "variables have no values"));
   if (v == NULL || v->g != s->g)
     return YK_FAIL(EINVAL, "the variable%s%s is not of the session's graph", v ? " " : "", v ? v->name : "");
   return YK_OK;

@@ -91,7 +91,7 @@ static void test_long_device_string(void **state) {
 
 static void test_virtual_gpus(void **state) {
   static const char *const bad[] = { "0", "-1", "x", "2:", "2:x", "2:0", "65", ":512MiB", "2:512QiB", "1e1",
-                                     "99999999999999999999" };
+                                     "99999999999999999999", "2,", ",2", "60,5", "2:1MiB:", "2:1MiB:0", "2::", "2:1MiB:1:1" };
   (void)state;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     FAILS(2, "--virtual-gpus '", "train", "mlp", "--virtual-gpus", bad[i]);

@@ -118,6 +118,36 @@ static void test_shares(void **state) {
   check_shares(1, 0, 0, LIST(0), LIST(all));
 }
 
+/* GPUs that name their cores get them first; the others share the rest, or take turns where there is none. */
+static void check_asked(int cores, uint16_t n, const uint32_t *asked, const uint32_t *first, const uint32_t *got) {
+  yk_device_request want[8] = { { .type = "CPU", .driver = "null", .count = 1 } };
+  yk_devices *all = NULL;
+  for (uint16_t k = 0; k < n; k++) want[k + 1] = (yk_device_request){ .type = "GPU", .driver = "null", .count = 1, .cores = asked[k] };
+  OK(yk__devices_open((uint16_t)(n + 1), want, cores, &all));
+  assert_int_equal(all->at[0].config.ncores, cores);
+  for (uint16_t k = 0; k < n; k++) {
+    const yk_dev_config *c = &all->at[k + 1].config;
+    if (c->first_core != first[k] || c->ncores != got[k])
+      fail_msg("%d cores, GPU %u asks for %u: it has %u from %u, expected %u from %u", cores, k, asked[k], c->ncores, c->first_core, got[k],
+               first[k]);
+  }
+  yk__devices_close(all);
+}
+
+static void test_asked_cores(void **state) {
+  (void)state;
+  check_asked(8, 3, LIST(2, 2, 4), LIST(0, 2, 4), LIST(2, 2, 4));
+  check_asked(8, 3, LIST(0, 4, 0), LIST(4, 0, 6), LIST(2, 4, 2));       /* the others share what is left */
+  check_asked(8, 4, LIST(3, 0, 0, 0), LIST(0, 3, 5, 7), LIST(3, 2, 2, 1));
+  check_asked(4, 3, LIST(3, 3, 1), LIST(0, 0, 3), LIST(3, 3, 1));       /* from the beginning again */
+  check_asked(2, 3, LIST(2, 0, 0), LIST(0, 0, 1), LIST(2, 1, 1));       /* nothing is left: one core each, in turn */
+  check_asked(1, 2, LIST(1, 1), LIST(0, 0), LIST(1, 1));
+  yk_devices *all = NULL;
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "GPU", .driver = "null", .count = 1, .cores = 5 }, 4, &all));
+  SAYS("5 cores each are asked for, there are 4");
+  assert_null(all);
+}
+
 static void *ask_stream(void *arg) {
   yk_stream *s = NULL;
   return yk__device_stream(arg, &s) == YK_OK ? s : NULL;
@@ -202,6 +232,7 @@ int main(void) {
     cmocka_unit_test(test_names),  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
     cmocka_unit_test(test_shares), cmocka_unit_test(test_stream),  cmocka_unit_test(test_out_of_memory),
     cmocka_unit_test(test_one_thread_for_the_same_cores),          cmocka_unit_test(test_same_memory),
+    cmocka_unit_test(test_asked_cores),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,47 @@ static void six_good(void) {
 }
 
 static yk_code explain(void) { return yk_session_explain(s, 1, &(yk_feed){ x, four }, 1, &y, 1, &updated, &text); }
+static yk_code rehearse(void) {
+  bool fits;
+  return yk_session_rehearse(s, 1, &(yk_feed){ x, four }, 1, &y, 1, &updated, &fits, NULL, &text);
+}
+static void verdict_good(void) { assert_non_null(strstr(text, "the step fits\n")); }
+
+/* A session of groups and parts; one on a machine from a file. */
+static void graph_on_parts(void) { use(2, NULL); make_graph(); }
+static yk_code open_parts(void) {
+  yk_session_options o = YK_SESSION_OPTIONS_INIT;
+  o.virtual_gpu_groups = "1:1MiB,1:2MiB";
+  o.split_gpus = "gpu:1=1MiB,1MiB";
+  o.cores = 1;
+  return yk_session_open(g, &o, &s);
+}
+static void parts_good(void) { CHECK_INT(yk_session_device_count(s), 4); session_good(); }
+
+static void graph_and_file(void) {
+  graph_on_parts();
+  snprintf(path, sizeof path, "/tmp/yoke-fault-%ld.json", (long)getpid());
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  fputs("{\"format\":\"yoke-machine\",\"version\":1,\"devices\":[{\"name\":\"/cpu:0\",\"driver\":\"ref\",\"bytes_limit\":99999},"
+        "{\"name\":\"/gpu:0\",\"driver\":\"ref\",\"bytes_limit\":99999},{\"name\":\"/gpu:1\",\"driver\":\"ref\",\"bytes_limit\":99999}]}", f);
+  CHECK_INT(fclose(f), 0);
+}
+static yk_code open_file(void) {
+  yk_session_options o = YK_SESSION_OPTIONS_INIT;
+  o.rehearse = path;
+  return yk_session_open(g, &o, &s);
+}
+static void file_good(void) {
+  CHECK_INT(yk_session_device_count(s), 3);
+  CHECK_OK(rehearse());
+  verdict_good();
+}
+static void close_file(void) {
+  close_all();
+  CHECK_INT(unlink(path), 0);
+}
+
 static yk_code placement(void) { return yk_session_placement(s, &text); }
 static void text_good(void) { assert_non_null(strstr(text, "GPU:1")); }
 
@@ -199,6 +240,10 @@ static void write_good(void) {
 const fault_case fault_sessions[] = {
   { .names = "yk_session_open", .open = graph_on_cpu, .call = session_open, .intact = no_session, .good = session_good,
     .close = close_all, .least = 5 },
+  { .names = "yk_session_open", .open = graph_on_parts, .call = open_parts, .intact = no_session, .good = parts_good,
+    .close = close_all, .least = 15 },
+  { .names = "yk_session_open", .open = graph_and_file, .call = open_file, .intact = no_session, .good = file_good,
+    .close = close_file, .least = 15 },
   { .names = "yk_session_run", .open = on_cpu, .call = run, .intact = untouched, .good = run_good, .close = close_all,
     .least = 50 },
   { .names = "yk_session_run", .open = on_gpus, .call = run, .intact = untouched, .good = run_good, .close = close_all,
@@ -209,6 +254,8 @@ const fault_case fault_sessions[] = {
     .survives = true, .least = 50 },
   { .names = "yk_session_explain", .open = on_gpus, .call = explain, .intact = untouched, .good = text_good, .close = close_all,
     .least = 50 },
+  { .names = "yk_session_rehearse", .open = on_gpus, .call = rehearse, .intact = untouched, .good = verdict_good,
+    .close = close_all, .least = 50 },
   { .names = "yk_session_placement", .open = on_gpus, .call = placement, .intact = untouched, .good = text_good,
     .close = close_all, .least = 5 },
   { .names = "yk_variable_fetch", .open = on_gpus, .call = variable_fetch, .intact = untouched, .good = fetch_good,

@@ -4,18 +4,15 @@
  *
  * Strings are put together from the words of the grammar and from damage, so that most come close to being right.
  */
-#include "support/check.h"
+#include "support/fuzz.h"
 #include "tensor/device_spec.h"
 
 enum { DEVICES = 20000, STRINGS = 100000 };
 
-static uint64_t state_of_draw = 20240229;
+static fuzz source = { 20240229 };
 
 static uint32_t draw(uint32_t n) {                 /* 0 .. n-1 */
-  state_of_draw ^= state_of_draw << 13;
-  state_of_draw ^= state_of_draw >> 7;
-  state_of_draw ^= state_of_draw << 17;
-  return (uint32_t)(state_of_draw >> 33) % n;
+  return fuzz_below(&source, n);
 }
 
 static int same(const yk_device_spec *a, const yk_device_spec *b) {
@@ -72,71 +69,84 @@ static void shuffle(const char *text, char *out, size_t bytes) {
 
 static void test_every_device(void **state) {
   (void)state;
-  for (int i = 0; i < DEVICES; i++) {
+  for (uint64_t i = 0; i < fuzz_rounds(DEVICES); i++) {
     yk_device_spec d = any_device(), again = YK__ANY_DEVICE;
     char text[YK__DEVICE_TEXT], other[2 * YK__DEVICE_TEXT], back[YK__DEVICE_TEXT];
     yk__device_text(&d, text);
     CHECK_OK(yk__device_parse(text, &again));
-    if (!same(&d, &again)) fail_msg("device %d: \"%s\" is another device when parsed", i, text);
+    if (!same(&d, &again)) fail_msg("device %llu: \"%s\" is another device when parsed", (unsigned long long)i, text);
     shuffle(text, other, sizeof other);
     again = YK__ANY_DEVICE;
     CHECK_OK(yk__device_parse(other, &again));
-    if (!same(&d, &again)) fail_msg("device %d: \"%s\" and \"%s\" are two devices", i, text, other);
+    if (!same(&d, &again)) fail_msg("device %llu: \"%s\" and \"%s\" are two devices", (unsigned long long)i, text, other);
     if (strcmp(yk__device_text(&again, back), text) != 0) fail_msg("\"%s\" prints as \"%s\"", text, back);
     CHECK_INT(yk__device_empty(&d), text[0] == '\0');
   }
 }
 
+static const char *const starts[] = { "/gpu:0", "/cpu:1", "gpu:0", "", "/job:w/replica:0/task:1/device:GPU:0", "/device:CPU:*",
+  "/task:3",
+                                      "/job:*/gpu", NULL };
+static const char *const words[] = { "/", "/job:", "/replica:", "/task:", "/device:", "/cpu", "/gpu", "/GPU:", "/CPU:", ":", "*",
+  "0", "1",
+                                     "12", "-1", "w", "GPU", "worker", "/device:GPU:", "2147483647", "2147483648", "99999999999", "_",
+                                     " ", "\n", "\xff", "\x80", "%s%n", "//", "localhost", "tpu:0", "\"",
+                                     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL };
+
+/* Put together from words, or a good one that was damaged. */
 static void any_string(char *out, size_t bytes) {
-  static const char *const word[] = { "/", "/job:", "/replica:", "/task:", "/device:", "/cpu", "/gpu", "/GPU:", "/CPU:", ":", "*",
-                                      "0", "1", "12", "-1", "w", "GPU", "worker", "/device:GPU:", "2147483647", "2147483648", "_", " ",
-                                      "\n", "\xff", "%s%n", "//", "localhost", "tpu:0", "\"" };
+  fuzz_words all = fuzz_count(words);
+  if (draw(2)) {
+    fuzz_text(&source, out, bytes, fuzz_count(starts), all);
+    return;
+  }
   out[0] = '\0';
   for (uint32_t n = draw(9); n > 0; n--) {
     size_t at = strlen(out);
-    snprintf(out + at, bytes - at, "%s", word[draw(sizeof word / sizeof *word)]);
+    snprintf(out + at, bytes - at, "%s", words[draw(all.n)]);
   }
   size_t len = strlen(out);
   if (len > 0 && draw(4) == 0) out[draw((uint32_t)len)] = (char)(1 + draw(255));
 }
 
-static void check_refusal(const char *text, const yk_device_spec *d) {
+static void check_refusal(uint64_t round, const char *text, const yk_device_spec *d, const yk_device_spec *before) {
   const char *m = yk_error_message();
-  static const yk_device_spec untouched = { .job = "keep", .replica = 3, .task = 4, .type = "KEEP", .id = 5 };
-  if (!same(d, &untouched)) fail_msg("\"%s\" was refused, but the output was written", text);
+  if (memcmp(d, before, sizeof *d)) fail_msg("\"%s\" was refused, but the output was written", text);
   if (strlen(m) < 20 || strlen(m) > 300) fail_msg("\"%s\": a message of %zu characters: %s", text, strlen(m), m);
   if (!strstr(m, "expected ")) fail_msg("\"%s\": the message does not say what was expected: %s", text, m);
   for (; *m; m++)
     if (*m < ' ' || *m > '~') fail_msg("\"%s\": the message has unprintable characters", text);
-  yk_error_clear();
+  fuzz_check_message(round, "a device string");
 }
 
 static void test_any_string(void **state) {
-  int taken = 0;
+  uint64_t taken = 0, rounds = fuzz_rounds(STRINGS);
+  yk_device_spec before;
   (void)state;
-  for (int i = 0; i < STRINGS; i++) {
+  memset(&before, 0x5A, sizeof before);
+  for (uint64_t i = 0; i < rounds; i++) {
     char text[256], printed[YK__DEVICE_TEXT], twice[YK__DEVICE_TEXT];
-    yk_device_spec d = { .job = "keep", .replica = 3, .task = 4, .type = "KEEP", .id = 5 }, again;
+    yk_device_spec d = before, again;
     any_string(text, sizeof text);
     yk_code rc = yk__device_parse(text, &d);
     if (rc != YK_OK) {
       CHECK_INT(rc, YK_EINVAL);
-      check_refusal(text, &d);
+      check_refusal(i, text, &d, &before);
       continue;
     }
     taken++;
     CHECK_OK(yk__device_parse(yk__device_text(&d, printed), &again));
-    if (!same(&d, &again)) fail_msg("\"%s\" prints as \"%s\", which is another device", text, printed);
+    if (memcmp(&d, &again, sizeof d)) fail_msg("\"%s\" prints as \"%s\", which is another device", text, printed);
     assert_string_equal(yk__device_text(&again, twice), printed);
   }
-  if (taken < STRINGS / 50 || taken > STRINGS * 49 / 50)
-    fail_msg("%d of %d strings were taken: this tries one side only", taken, STRINGS);
+  if (taken < rounds / 50 || taken > rounds * 49 / 50)
+    fail_msg("%llu of %llu strings were taken: this tries one side only", (unsigned long long)taken, (unsigned long long)rounds);
 }
 
 /* Merging with itself or with nothing changes nothing; what was merged asks for no less than the inner one did. */
 static void test_merging(void **state) {
   (void)state;
-  for (int i = 0; i < DEVICES; i++) {
+  for (uint64_t i = 0; i < fuzz_rounds(DEVICES); i++) {
     yk_device_spec a = any_device(), b = any_device(), c = any_device(), none = YK__ANY_DEVICE;
     yk_device_spec aa = yk__device_merge(&a, &a), an = yk__device_merge(&a, &none), na = yk__device_merge(&none, &a);
     assert_true(same(&aa, &a) && same(&an, &a) && same(&na, &a));

@@ -1,14 +1,14 @@
 /*
- * Texts from outside: device strings, numbers and amounts, settings, names of values, CUDA_VISIBLE_DEVICES, device lists of a
- * session. Each is taken, and then means what it is printed as again, or it is refused with a message and nothing is changed.
+ * Texts from outside: numbers and amounts, settings, groups of virtual GPUs and splits, names of values. Each is taken, and then
+ * means what it is printed as again, or it is refused with a message and nothing is changed. Device strings and lists of GPUs
+ * have files of their own.
  */
 #include "support/fuzz.h"
 
 #include "base/alloc.h"
 #include "base/param.h"
 #include "base/str.h"
-#include "device/visible.h"
-#include "tensor/device_spec.h"
+#include "device/virtual.h"
 #include <yoke/math.h>
 #include <yoke/session.h>
 
@@ -19,40 +19,6 @@ static const char *const device_starts[] = { "/gpu:0", "/cpu:1", "gpu:0", "", "/
 static const char *const device_words[] = { "/", ":", "//", "/job:", "/task:", "/replica:", "/device:", "/gpu:", "/cpu:", "*",
                                             "-1", "2147483647", "2147483648", "99999999999",
                                             "localhost", "GPU", "\x80", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL };
-
-static void test_device_strings(void **state) {
-  fuzz f = { 1 };
-  fuzz_words starts = fuzz_count(device_starts), words = fuzz_count(device_words);
-  uint64_t taken = 0, rounds = fuzz_rounds(60000);
-  (void)state;
-  for (uint64_t round = 0; round < rounds; round++) {
-    char text[ROOM], printed[YK__DEVICE_TEXT], again[YK__DEVICE_TEXT];
-    yk_device_spec d, e, before;
-    memset(&before, 0x5A, sizeof before);
-    d = before;
-    fuzz_text(&f, text, sizeof text, starts, words);
-    if (yk__device_parse(text, &d) != YK_OK) {
-      if (memcmp(&d, &before, sizeof d)) fail_msg("round %llu: '%s' was refused, but the result changed",
-                                                  (unsigned long long)round, text);
-      if (!strstr(yk_error_message(), "expected")) fail_msg("round %llu: \"%s\" does not say what was expected",
-                                                            (unsigned long long)round, yk_error_message());
-      for (const char *p = yk_error_message(); *p; p++)
-        if (*p < ' ' || *p > '~') fail_msg("round %llu: the message has byte %d", (unsigned long long)round, *p);
-      fuzz_check_message(round, "a device string");
-      continue;
-    }
-    taken++;
-    yk__device_text(&d, printed);
-    if (yk__device_parse(printed, &e) != YK_OK) fail_msg("round %llu: '%s' is printed as '%s', which is refused: %s",
-                                                         (unsigned long long)round, text, printed, yk_error_message());
-    yk__device_text(&e, again);
-    assert_string_equal(printed, again);
-    if (memcmp(&d, &e, sizeof d)) fail_msg("round %llu: '%s' is printed as '%s', which means something else",
-                                           (unsigned long long)round, text, printed);
-  }
-  if (taken < rounds / 50 || taken > rounds / 2) fail_msg("%llu of %llu were taken", (unsigned long long)taken,
-                                                          (unsigned long long)rounds);
-}
 
 static void test_numbers(void **state) {
   static const char *const good[] = { "0", "-1", "+7", "9223372036854775807", "-9223372036854775808", "1.5", "1e10", "0.1",
@@ -126,47 +92,85 @@ static void test_settings(void **state) {
   for (size_t i = 0; i < nparams; i++) CHECK_OK(yk__param_set(all[i].name, all[i].dflt));
 }
 
-/* A session's own list: all of it, or an error and nothing. */
-static void check_visible_list(uint64_t round, const char *text, uint16_t count) {
-  uint16_t out[9], n = 77;
-  memset(out, 0xEE, sizeof out);
-  if (yk__visible_list(text, count, out, &n) != YK_OK) {
-    CHECK_INT(n, 77);
-    CHECK_INT(out[count], 0xEEEE);
-    fuzz_check_message(round, "a session's list of GPUs");
-    return;
-  }
-  CHECK_INT(out[count], 0xEEEE);
-  if (n > count) fail_msg("\"%s\": %u of %u devices", text, n, count);
-  for (uint16_t i = 0; i < n; i++)
-    if (out[i] >= count) fail_msg("\"%s\": device %u of %u", text, out[i], count);
+static void check_refused(uint64_t round, const char *text, const void *out, uint16_t n) {
+  if (out || n != 77) fail_msg("round %llu: '%s' was refused, but the result changed", (unsigned long long)round, text);
+  if (!strstr(yk_error_message(), "expected "))
+    fail_msg("round %llu: \"%s\" does not say what was expected", (unsigned long long)round, yk_error_message());
+  for (const char *p = yk_error_message(); *p; p++)
+    if (*p < ' ' || *p > '~') fail_msg("round %llu: the message has byte %d", (unsigned long long)round, *p);
+  fuzz_check_message(round, "a text for GPUs");
 }
 
-/* Never more than there are, none twice; anything may be in the environment. */
-static void test_visible_devices(void **state) {
-  static const char *const starts[] = { "0", "0,1,2", "\"1,0\"", "'3'", "", "-1", " 2 , 1 ", "NoDevFiles", "GPU-8932f937", NULL };
-  static const char *const words[] = { ",", "\"", "'", " ", "-1", "99999999999", "7", "\t", "\xFF", NULL };
-  static const yk_gpu_id gpus[8] = { { "GPU-8932f937", "0000:01:00.0", 1 }, { "GPU-8932aaaa", "0000:02:00.0", 1 },
-                                     { "MIG-11", "0000:03:00.0", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 }, { "", "", 1 },
-                                     { "", "", 1 } };
+/* What is taken, written out GPU by GPU, is taken to be the same. */
+static void check_groups(uint64_t round, const char *text, uint64_t *taken) {
+  yk_gpu_size *gpu = NULL, *again = NULL;
+  uint16_t n = 77, same = 0;
+  yk_str out = { 0 };
+  char *printed = NULL;
+  if (yk__virtual_parse("test", text, 64, &gpu, &n) != YK_OK) {
+    check_refused(round, text, gpu, n);
+    return;
+  }
+  ++*taken;
+  if (n < 1 || n > 64) fail_msg("'%s' makes %u GPUs", text, n);
+  for (uint16_t k = 0; k < n; k++) {
+    yk__str_add(&out, "%s1", k ? "," : "");
+    if (gpu[k].bytes || gpu[k].cores) yk__str_add(&out, ":");
+    if (gpu[k].bytes) yk__str_add(&out, "%llu", (unsigned long long)gpu[k].bytes);
+    if (gpu[k].cores) yk__str_add(&out, ":%u", (unsigned)gpu[k].cores);
+  }
+  CHECK_OK(yk__str_take(&out, &printed));
+  CHECK_OK(yk__virtual_parse("test", printed, 64, &again, &same));
+  CHECK_INT(same, n);
+  for (uint16_t k = 0; k < n; k++)
+    if (gpu[k].bytes != again[k].bytes || gpu[k].cores != again[k].cores) fail_msg("'%s' is not '%s'", text, printed);
+  yk__free(printed);
+  yk__free(gpu);
+  yk__free(again);
+}
+
+static void check_splits(uint64_t round, const char *text, uint64_t *taken) {
+  yk_gpu_split *split = NULL;
+  uint16_t n = 77;
+  uint32_t commas = 0, parts = 0;
+  if (yk__split_parse("test", text, &split, &n) != YK_OK) {
+    check_refused(round, text, split, n);
+    return;
+  }
+  ++*taken;
+  for (const char *p = text; *p; p++) commas += *p == ',';
+  for (uint16_t k = 0; k < n; k++) {
+    parts += split[k].nparts;
+    for (uint16_t i = 0; i < k; i++)
+      if (split[i].gpu == split[k].gpu) fail_msg("'%s': gpu:%u twice", text, split[k].gpu);
+    for (uint16_t p = 0; p < split[k].nparts; p++)
+      if (!split[k].part[p]) fail_msg("'%s': a part of no bytes", text);
+  }
+  CHECK_INT(parts, commas + 1);
+  yk__free(split);
+}
+
+static void test_gpu_texts(void **state) {
+  static const char *const groups[] = { "4", "2:512MiB", "2:1GiB:2,1:256MiB", "2::1", "1,1,1:1kB", NULL };
+  static const char *const splits[] = { "gpu:0=256MiB,256MiB", "gpu:0=1GiB,gpu:2=1GiB,1", "/gpu:1=64k", "/device:GPU:3=1,2,3,4",
+    NULL };
+  static const char *const words[] = { ",", ":", "::", "=", "0", "65", "GiB", "gpu:1=", "cpu:0=", "99999999999999999999", " ",
+    "-", "\x80", "\n", "%s%n", NULL };
   fuzz f = { 4 };
-  uint64_t rounds = fuzz_rounds(60000);
+  uint64_t rounds = fuzz_rounds(40000), live = yk__alloc_live(), taken[2] = { 0 };
   (void)state;
   for (uint64_t round = 0; round < rounds; round++) {
     char text[ROOM];
-    uint16_t out[9], count = (uint16_t)fuzz_below(&f, 9);
-    memset(out, 0xEE, sizeof out);
-    fuzz_text(&f, text, sizeof text, fuzz_count(starts), fuzz_count(words));
-    uint16_t n = yk__visible_devices(text, count, fuzz_below(&f, 2) ? gpus : NULL, out);
-    if (n > count) fail_msg("\"%s\": %u of %u devices", text, n, count);
-    for (uint16_t i = 0; i < n; i++) {
-      if (out[i] >= count) fail_msg("\"%s\": device %u of %u", text, out[i], count);
-      for (uint16_t k = 0; k < i; k++)
-        if (out[i] == out[k]) fail_msg("\"%s\": device %u twice", text, out[i]);
-    }
-    CHECK_INT(out[count], 0xEEEE);
-    check_visible_list(round, text, count);
+    fuzz_text(&f, text, sizeof text, fuzz_count(groups), fuzz_count(words));
+    check_groups(round, text, &taken[0]);
+    fuzz_text(&f, text, sizeof text, fuzz_count(splits), fuzz_count(words));
+    check_splits(round, text, &taken[1]);
+    CHECK_INT(yk__alloc_live(), live);
   }
+  for (int k = 0; k < 2; k++)
+    if (taken[k] < rounds / 50 || taken[k] > rounds * 9 / 10) fail_msg("kind %d: %llu of %llu were taken", k,
+                                                                       (unsigned long long)taken[k],
+                                                                       (unsigned long long)rounds);
 }
 
 /* Names given to nodes, scopes and variables, device strings of scopes, and what is looked up. */
@@ -242,8 +246,8 @@ static void test_driver_lists(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_device_strings), cmocka_unit_test(test_numbers), cmocka_unit_test(test_settings),
-    cmocka_unit_test(test_visible_devices), cmocka_unit_test(test_graph_names), cmocka_unit_test(test_driver_lists),
+    cmocka_unit_test(test_numbers), cmocka_unit_test(test_settings),
+    cmocka_unit_test(test_gpu_texts), cmocka_unit_test(test_graph_names), cmocka_unit_test(test_driver_lists),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,11 +40,7 @@ static bool gate(const char *call, const char *path) {
 }
 
 static const char *reason(int why) {
-  switch (why) {
-    case EFBIG: return "the file would be larger than the system lets it be (ulimit -f)";
-    case EDQUOT: return "the disk quota is used up";
-    default: return strerror(why);
-  }
+  return why == EFBIG ? "File too large (ulimit -f, or the file system's own limit)" : strerror(why);
 }
 
 /* ---- a limit on file sizes: EFBIG, not a signal ------------------------------------------------------------------ */

@@ -76,8 +76,15 @@ typedef struct yk_queue_options {
 yk_code yk_queue_open(const yk_dataset *d, const yk_queue_options *options, yk_queue **out) YK_CHECKED;
 void    yk_queue_close(yk_queue *q);      /* wakes whoever waits (ECANCELLED), lets them leave, then frees; NULL is fine */
 const yk_source *yk_queue_source(const yk_queue *q);   /* for dequeue ops; borrowed, valid until close */
-/* Examples taken so far. */
+/* Examples taken so far, counted from the first of the stream: a seek changes it. */
 int64_t yk_queue_taken(const yk_queue *q);
+
+/* A place in the stream: `example` examples of epoch `epoch` (from 0) have been taken. With the same data set and options, a queue
+ * that is moved there goes on exactly as the one that told it. */
+typedef struct yk_position { int64_t epoch, example; } yk_position;
+yk_position yk_queue_position(const yk_queue *q);
+/* Waits for calls under way. EINVAL: not a place in this stream, as when the data set has another size. */
+yk_code yk_queue_seek(yk_queue *q, yk_position position) YK_CHECKED;
 
 #ifdef __cplusplus
 }

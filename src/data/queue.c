@@ -32,6 +32,7 @@ struct yk_queue {
   yk_cond filled, freed, left;      /* a picture is ready; a slot is free; a taker has gone */
   int64_t claimed, taken;
   int takers, closed;               /* takers: calls of `next` under way */
+  int making, moving;               /* makers at work; a seek waits for them */
   yk_thread thread[MAX_THREADS];
   int nthreads;
   yk_source source;
@@ -68,7 +69,7 @@ static void prepare(yk_queue *q, int64_t k) {
 /* With the lock held: claim the next run of examples, none at or beyond `end`; how many. */
 static int64_t claim(yk_queue *q, int64_t end, int64_t *first) {
   int64_t n = (end < q->limit ? end : q->limit) - q->claimed;
-  if (n <= 0) return 0;
+  if (n <= 0 || q->moving) return 0;
   if (n > RUN) n = RUN;
   *first = q->claimed;
   q->claimed += n;
@@ -77,9 +78,11 @@ static int64_t claim(yk_queue *q, int64_t end, int64_t *first) {
 
 /* With the lock held, which is let go of meanwhile: prepare a claimed run. */
 static void make(yk_queue *q, int64_t first, int64_t n) {
+  q->making++;
   yk__mutex_unlock(&q->lock);
   for (int64_t k = first; k < first + n; k++) prepare(q, k);
   yk__mutex_lock(&q->lock);
+  q->making--;
   for (int64_t k = first; k < first + n; k++) q->ready[k % q->capacity] = k + 1;
   yk__cond_broadcast(&q->filled);
 }
@@ -88,7 +91,7 @@ static void *work(void *arg) {
   yk_queue *q = arg;
   int64_t first, n;
   yk__mutex_lock(&q->lock);
-  while (!q->closed && q->claimed < q->limit) {
+  while (!q->closed) {
     n = claim(q, q->taken + q->capacity, &first);
     if (n > 0) make(q, first, n);
     else yk__cond_wait(&q->freed, &q->lock);
@@ -246,4 +249,33 @@ int64_t yk_queue_taken(const yk_queue *q) {
   n = m->taken;
   yk__mutex_unlock(&m->lock);
   return n;
+}
+
+yk_position yk_queue_position(const yk_queue *q) {
+  int64_t taken = yk_queue_taken(q);
+  return (yk_position){ taken / q->d->n, taken % q->d->n };
+}
+
+static void move(yk_queue *q, int64_t to) {
+  yk__mutex_lock(&q->lock);
+  q->moving = 1;
+  while (q->making > 0) yk__cond_wait(&q->filled, &q->lock);
+  q->moving = 0;
+  memset(q->ready, 0, (size_t)q->capacity * sizeof *q->ready);
+  q->claimed = q->taken = to;
+  yk__cond_broadcast(&q->freed);
+  yk__mutex_unlock(&q->lock);
+}
+
+yk_code yk_queue_seek(yk_queue *q, yk_position p) {
+  if (q == NULL) return YK_FAIL(EINVAL, "yk_queue_seek needs a queue");
+  if (p.epoch < 0 || p.example < 0 || p.example >= q->d->n || p.epoch > (q->limit - p.example) / q->d->n)
+    return YK_FAIL(EINVAL, "there is no example %" PRId64 " of epoch %" PRId64 " in this queue: its epochs have %" PRId64 " examples",
+                   p.example, p.epoch, q->d->n);
+  come_or_go(q, 1);
+  yk__mutex_lock(&q->taker);
+  move(q, p.epoch * q->d->n + p.example);
+  yk__mutex_unlock(&q->taker);
+  come_or_go(q, -1);
+  return YK_OK;
 }

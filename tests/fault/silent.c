@@ -28,7 +28,7 @@ const char *const fault_silent[] = {
   "yk_get_collection", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
   /* data.h, model.h, session.h */
   "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
-  "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_model_find", "yk_model_at",
+  "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_queue_position", "yk_queue_seek", "yk_model_find", "yk_model_at",
     "yk_session_options_of",
   "yk_session_device_count", "yk_session_device",
   /* checkpoint.h */
@@ -92,7 +92,7 @@ static void call_graph(yk_graph *g, yk_variable *v) {
   see(yk_op_all(&n));
 }
 
-static void call_data(const yk_dataset *d, const yk_queue *q) {
+static void call_data(const yk_dataset *d, yk_queue *q) {
   float picture[32 * 32 * 3];
   number((double)yk_dataset_size(d));
   number((double)yk_dataset_classes(d));
@@ -104,6 +104,7 @@ static void call_data(const yk_dataset *d, const yk_queue *q) {
   CHECK_OK(yk_augment_image(YK_AUGMENT_PAD_CROP_FLIP, yk_dataset_image(d, 0), 32, 32, 3, 32, 1, 0, picture));
   see(yk_queue_source(q));
   number((double)yk_queue_taken(q));
+  CHECK_OK(yk_queue_seek(q, yk_queue_position(q)));
   see(yk_model_find("mlp"));
   see(yk_model_at(0));
 }

@@ -13,12 +13,12 @@ _yoke() {
     --out) COMPREPLY=($(compgen -d -- "$word")); return ;;
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
-    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split) return ;;
+    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split | --checkpoint-every | --keep | --keep-every) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
-    train) options="--data --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out --trace --interval
-      --soft-placement --log-device-placement --quiet --json --help" ;;
+    train) options="--data --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out
+      --checkpoint-every --keep --keep-every --resume --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;

@@ -97,7 +97,7 @@ static int set_number(const yk_opt *o, const char *value, yk_cli *out) {
   return 0;
 }
 
-static int set(const yk_opt *o, const char *value, yk_cli *out) {
+int yk__opt_set(const yk_opt *o, const char *value, yk_cli *out) {
   char *field = (char *)out + o->offset;
   if (o->kind == YK__OPT_FLAG) {
     bool on = true;
@@ -129,7 +129,7 @@ static int option(yk_verb_id verb, int argc, char **argv, int *i, yk_cli *out) {
     else if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) value = argv[++*i];
     else return yk__die(YK__EXIT_USAGE, "%s needs a value: %s %s", o->name, o->name, o->value);
   }
-  return set(o, value, out);
+  return yk__opt_set(o, value, out);
 }
 
 static int operand(yk_verb_id verb, const char *text, yk_cli *out) {

@@ -21,9 +21,13 @@ enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path,
 
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
   const char *verb, *model, *data, *devices, *virtual_gpus, *split, *save, *rehearse, *out, *trace, *require;
-  int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr < 0: not given */
+  int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr and seed < 0: not given */
   double epochs, lr, interval;
   bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
+  const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
+  int64_t keep;
+  double keep_every;
+  bool resume;
 } yk_cli;
 
 typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS } yk_verb_id;
@@ -49,6 +53,9 @@ extern const yk_cli yk__cli_defaults;
 
 /* The arguments behind the verb. 0, or YK__EXIT_USAGE with the error printed. */
 int yk__args_parse(yk_verb_id verb, int argc, char **argv, yk_cli *out);
+/* The value of one option, as if it stood on the command line (a flag is set). `value` must outlive `out`. 0, or YK__EXIT_USAGE with
+ * the error printed. */
+int yk__opt_set(const yk_opt *o, const char *value, yk_cli *out);
 /* The help of one command; of the program. */
 void yk__help_verb(yk_verb_id verb);
 void yk__help(void);
@@ -107,6 +114,8 @@ int  yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);
 int  yk__job_blank(yk_job *j);                   /* pictures without content, for commands that only look at the plan */
 int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
 int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
+int64_t yk__job_seed(const yk_cli *c);           /* --seed, or its default */
+void yk__job_devices(const yk_job *j, char *out, size_t bytes);   /* "/gpu:0 /gpu:1" */
 void yk__job_free(yk_job *j);
 
 /* ---- evaluation and weights: evaluate.c, weights.c ------------------------------------------------------------------- */

@@ -14,12 +14,17 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "base/thread.h"
-#include "cli/metrics.h"
+#include "cli/keeper.h"
 
 enum { TRACE_AT = 5, TRACE_STEPS = 3 };
 
 typedef struct yk_train {
-  const yk_cli *c;
+  const yk_cli *c;                   /* -> cli */
+  yk_cli cli;                        /* what was given, and what a resumed run takes over */
+  yk_bump texts;
+  yk_checkpoint *from;               /* what is gone on from, until its values are taken */
+  int64_t first;                     /* steps done before */
+  yk_keeper keeper;
   yk_job job;
   yk_eval eval;
   yk_metrics metrics;
@@ -76,7 +81,7 @@ static yk_code settings(yk_train *t) {
   yk__json_int(&o, "steps", t->job.steps);
   yk__json_real(&o, "epochs", t->job.epochs);
   yk__json_real(&o, "learning_rate", c->lr >= 0 ? c->lr : t->job.model->learning_rate);
-  yk__json_int(&o, "seed", c->seed);
+  yk__json_int(&o, "seed", yk__job_seed(c));
   yk__json_text(&o, "virtual_gpus", c->virtual_gpus);
   yk__json_bool(&o, "soft_placement", c->soft_placement);
   yk__json_int(&o, "parameters", t->job.parameters);
@@ -96,17 +101,18 @@ static yk_code settings(yk_train *t) {
 static int open_folder(yk_train *t) {
   char path[YK__PATH];
   int status = yk__folder_make(t->c, t->folder);
+  if (status == 0) status = yk__keeper_open(&t->keeper, t->c, &t->job, &t->metrics, t->folder, t->from);
   if (status != 0) return status;
   yk_code rc = yk__folder_write(t->folder, "settings.json", t->settings, strlen(t->settings));
   if (rc == YK_OK) rc = yk__folder_path(t->folder, "metrics.jsonl", path);
-  if (rc == YK_OK && (t->log = fopen(path, "w")) == NULL) rc = YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
+  if (rc == YK_OK && (t->log = yk__resume_log(t->from, path)) == NULL) rc = YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
   if (rc == YK_OK) setvbuf(t->log, NULL, _IONBF, 0);        /* a line that a full disk refuses must not wait in a buffer */
   return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--out: %s", yk_error_message());
 }
 
 static yk_code plan_trace(yk_train *t) {
-  int64_t steps = t->job.steps, want = t->c->trace != NULL ? yk__param_int("trace.steps") : TRACE_STEPS;
-  t->trace_from = steps > TRACE_AT + want ? TRACE_AT : steps > want ? steps - want : 0;
+  int64_t steps = t->job.steps, left = steps - t->first, want = t->c->trace != NULL ? yk__param_int("trace.steps") : TRACE_STEPS;
+  t->trace_from = t->first + (left > TRACE_AT + want ? TRACE_AT : left > want ? left - want : 0);
   t->trace_to = t->trace_from + want < steps ? t->trace_from + want : steps;
   if (t->c->trace == NULL) return yk__folder_path(t->folder, "trace.json", t->trace);
   snprintf(t->trace, YK__PATH, "%s", t->c->trace);
@@ -133,10 +139,16 @@ static void say_start(yk_train *t) {
   yk_json o = { 0 };
   if (t->metrics.show == YK__SHOW_LINES || t->metrics.show == YK__SHOW_BAR) {
     fprintf(t->out, "%s\n", t->headline);
+    if (t->from != NULL) fprintf(t->out, "resumed from %s, of step %lld\n", yk_checkpoint_path(t->from), (long long)t->first);
     fflush(t->out);
   }
   yk__json_open(&o, NULL, '{');
-  yk__json_text(&o, "event", "start");
+  yk__json_text(&o, "event", t->from != NULL ? "resume" : "start");
+  if (t->from != NULL) {
+    yk__json_text(&o, "checkpoint", yk_checkpoint_path(t->from));
+    yk__json_int(&o, "step", t->first);
+    yk__json_bool(&o, "other_devices", yk__resume_moved(t->from, &t->job));
+  }
   put_run(&o, t);
   yk__json_int(&o, "steps", t->job.steps);
   yk__json_real(&o, "epochs", t->job.epochs);
@@ -207,20 +219,29 @@ static int one_step(yk_train *t, int64_t step) {
     return yk__die(YK__EXIT_RUN, "step %lld: the loss is %s; training has diverged, try a smaller --lr", (long long)step + 1,
                    isnan(loss) ? "not a number" : "infinite");
   }
-  if (step == 0) say_first_step(t, begin, begin + ns);
+  if (step == t->first) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
-  return epoch_ends(&t->job, step + 1) ? test(t) : 0;
+  int status = epoch_ends(&t->job, step + 1) ? test(t) : 0;
+  return status == 0 ? yk__keeper_step(&t->keeper) : status;
+}
+
+/* A run that was stopped in the middle of a test takes it again. */
+static int test_missed(yk_train *t) {
+  const yk_metrics *m = &t->metrics;
+  bool tested = m->ntested > 0 && m->tested[m->ntested - 1].step == t->first;
+  return t->first > 0 && epoch_ends(&t->job, t->first) && !tested ? test(t) : 0;
 }
 
 static int loop(yk_train *t) {
-  int status = 0;
-  int64_t step = 0;
+  int64_t step = t->first;
+  int status = test_missed(t);
   for (; step < t->job.steps && *yk__stop_flag() == 0 && status == 0; step++) status = one_step(t, step);
   if (status != 0) return status;
   if (!t->traced && step > t->trace_from) {
     t->trace_to = step;
     if (trace(t, step) != YK_OK) return yk__die_code(YK_EIO);
   }
+  yk__keeper_finish(&t->keeper);                     /* before the sums of the last interval are told and gone */
   yk__metrics_finish(&t->metrics);
   return 0;
 }
@@ -272,10 +293,14 @@ static int prepare(yk_train *t) {
   const yk_cli *c = t->c;
   yk_job *j = &t->job;
   yk_code rc;
-  int status = yk__job_model(c, j);
+  int status = yk__resume_find(&t->cli, &t->texts, &t->from);
+  if (status == 0) status = yk__job_model(c, j);
   if (status == 0) status = yk__job_data(c, j, true, true);
+  if (status == 0) status = yk__resume_check(t->from, c, j);
   if (status == 0) status = yk__job_build(c, j);
+  if (status == 0) status = yk__resume_input(t->from, j);
   if (status != 0) return status;
+  t->first = t->from != NULL ? yk_checkpoint_step(t->from) : 0;
   rc = headline(t);
   if (rc == YK_OK) rc = settings(t);
   if (rc != YK_OK) return yk__die_code(rc);
@@ -296,6 +321,10 @@ static int train(yk_train *t) {
   say_start(t);
   t->built = yk__now_ns();
   status = yk__job_start(&t->job);
+  if (status == 0) status = yk__resume_state(t->from, &t->job, &t->metrics);
+  if (status == 0) status = yk__keeper_start(&t->keeper);
+  yk_checkpoint_close(t->from);
+  t->from = NULL;
   t->initialised = yk__now_ns();
   if (status == 0) status = yk__eval_open(&t->job, &t->eval);
   t->opened = yk__now_ns();
@@ -305,6 +334,8 @@ static int train(yk_train *t) {
   if (status == 0) status = leave_files(t);
   if (status != 0) return status;
   say_end(t);
+  if (t->keeper.failures > 0)
+    return yk__die(YK__EXIT_RUN, "the last checkpoint could not be written; the weights are in %s/weights.safetensors", t->folder);
   if (t->metrics.failed || fflush(t->out) != 0) return yk__die(YK__EXIT_RUN, "writing the metrics failed");
   return *yk__stop_flag() != 0 ? YK__EXIT_SIGNAL + *yk__stop_flag() : 0;
 }
@@ -315,13 +346,17 @@ int yk__cmd_train(const yk_cli *c) {
                    "placement, memory and plan there", yk__shown(c->model), yk__shown(c->rehearse));
   yk_train *t = yk__calloc(1, sizeof *t);
   if (t == NULL) return yk__die_code(YK_ENOMEM);
-  t->c = c;
+  t->cli = *c;
+  t->c = &t->cli;
   int status = train(t);
+  yk__keeper_close(&t->keeper);
+  yk_checkpoint_close(t->from);
   if (t->out != NULL && t->out != stdout) fclose(t->out);
   if (t->log != NULL) fclose(t->log);
   yk__eval_close(&t->eval);
   yk__job_free(&t->job);
   yk__metrics_free(&t->metrics);
+  yk__bump_free(&t->texts);
   yk__free(t->headline);
   yk__free(t->settings);
   yk__free(t);

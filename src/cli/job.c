@@ -128,13 +128,24 @@ static yk_value learning_rate(yk_graph *g, const yk_cli *c, const yk_job *j) {
 
 /* ---- graph and session ------------------------------------------------------------------------------------------- */
 
+int64_t yk__job_seed(const yk_cli *c) {
+  return c->seed >= 0 ? c->seed : 1;
+}
+
+void yk__job_devices(const yk_job *j, char *out, size_t bytes) {
+  size_t at = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < j->devices.n && at < bytes; i++)
+    at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? " " : "", j->devices.at[i]);
+}
+
 static yk_code open_queue(const yk_cli *c, yk_job *j) {
   yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
   int64_t threads = yk__param_int("data.threads"), ahead = yk__param_int("data.prefetch");
   o.augment = j->model->train_augment;
   o.image_size = j->size;
   o.shuffle = true;
-  o.seed = (uint64_t)c->seed;
+  o.seed = (uint64_t)yk__job_seed(c);
   o.threads = (int32_t)(threads > 0 && threads < 256 ? threads : yk__ncores() >= 8 ? yk__ncores() / 4 : 1);
   o.capacity = (ahead > 1 ? ahead < 1024 ? ahead : 1024 : 2) * j->batch;
   return yk_queue_open(j->train, &o, &j->queue);
@@ -143,7 +154,7 @@ static yk_code open_queue(const yk_cli *c, yk_job *j) {
 static void build(const yk_cli *c, yk_job *j) {
   yk_tower_options o = YK_TOWER_OPTIONS_INIT;
   yk_graph *g = j->graph;
-  yk_graph_set_seed(g, (uint64_t)c->seed);
+  yk_graph_set_seed(g, (uint64_t)yk__job_seed(c));
   o.model = j->model;
   o.source = j->blank.next != NULL ? &j->blank : yk_queue_source(j->queue);
   o.classes = yk_dataset_classes(j->train);

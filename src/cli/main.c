@@ -66,6 +66,7 @@ static int flushed(int status) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN);                          /* a file that grows too large is a failed write, told as such */
   if (argc < 2) return yk__die(YK__EXIT_USAGE, "which command? try 'yoke --help'");
   const char *first = argv[1];
   if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {

@@ -34,6 +34,13 @@ const yk_opt yk__options[] = {
   { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, BIT(TRAIN), "of initial weights, order and distortions (default: 1)" },
   { "--out", "DIR", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
     "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it" },
+  { "--checkpoint-every", "N|TIME", YK__OPT_TEXT, FIELD(checkpoint_every), 0, 0, BIT(TRAIN),
+    "save the whole state into the folder every N steps, or after a time: 30s, 10m, 2h" },
+  { "--keep", "N", YK__OPT_INT, FIELD(keep), 1, 1e6, BIT(TRAIN), "checkpoints to keep, the newest ones (default: 5)" },
+  { "--keep-every", "HOURS", YK__OPT_REAL, FIELD(keep_every), 1e-9, 1e6, BIT(TRAIN),
+    "of those that go, keep one in so many hours for good" },
+  { "--resume", NULL, YK__OPT_FLAG, FIELD(resume), 0, 0, BIT(TRAIN),
+    "go on from the newest whole checkpoint in --out, with its options where none are given" },
   { "--trace", "FILE", YK__OPT_TEXT, FIELD(trace), 0, 0, BIT(TRAIN),
     "timeline of a few steps in Chrome's trace format (default: trace.json in the folder)" },
   { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),
@@ -58,7 +65,7 @@ const yk_opt yk__options[] = {
   { 0 },
 };
 
-const yk_cli yk__cli_defaults = { .seed = 1, .lr = -1, .interval = 5 };
+const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5 };
 
 static void print_option(const yk_opt *o) {
   char left[64];

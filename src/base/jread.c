@@ -42,7 +42,7 @@ size_t yk__jread_at(yk_jread *r) {
   return r->at;
 }
 
-static int accept(yk_jread *r, char c) {
+int yk__jread_accept(yk_jread *r, char c) {
   blanks(r);
   if (r->at >= r->n || r->s[r->at] != c) return 0;
   r->at++;
@@ -52,7 +52,7 @@ static int accept(yk_jread *r, char c) {
 /* ---- nesting ----------------------------------------------------------------------------------------------------- */
 
 yk_code yk__jread_enter(yk_jread *r, char kind) {
-  if (!accept(r, kind)) return yk__jread_expected(r, kind == '{' ? "'{'" : "'['");
+  if (!yk__jread_accept(r, kind)) return yk__jread_expected(r, kind == '{' ? "'{'" : "'['");
   r->fresh = 1;
   return YK_OK;
 }
@@ -62,8 +62,8 @@ static yk_code member(yk_jread *r, char close, int *more) {
   int first = r->fresh;
   r->fresh = 0;
   *more = 0;
-  if (accept(r, close)) return YK_OK;
-  if (!first && !accept(r, ',')) return yk__jread_expected(r, close == '}' ? "',' or '}'" : "',' or ']'");
+  if (yk__jread_accept(r, close)) return YK_OK;
+  if (!first && !yk__jread_accept(r, ',')) return yk__jread_expected(r, close == '}' ? "',' or '}'" : "',' or ']'");
   *more = 1;
   return YK_OK;
 }
@@ -73,7 +73,7 @@ yk_code yk__jread_key(yk_jread *r, char **out) {
   int more;
   YK_TRY(member(r, '}', &more));
   if (more) YK_TRY(yk__jread_text(r, &key));
-  if (more && !accept(r, ':')) {
+  if (more && !yk__jread_accept(r, ':')) {
     yk__free(key);
     return yk__jread_expected(r, "':'");
   }
@@ -148,7 +148,7 @@ static yk_code characters(yk_jread *r, yk_str *out) {
 
 yk_code yk__jread_text(yk_jread *r, char **out) {
   yk_str s = { 0 };
-  if (!accept(r, '"')) return yk__jread_expected(r, "a string");
+  if (!yk__jread_accept(r, '"')) return yk__jread_expected(r, "a string");
   yk__str_put(&s, "", 0);
   yk_code rc = characters(r, &s);
   if (rc == YK_OK) return yk__str_take(&s, out);

@@ -26,6 +26,8 @@ char *yk__jread_place(const yk_jread *r, size_t at, char *buf, size_t n);
 
 /* Where the next thing begins, behind blanks. */
 size_t yk__jread_at(yk_jread *r);
+/* Step over `c`, after blanks, if it is there; 1 if it was. For files whose nesting is fixed. */
+int yk__jread_accept(yk_jread *r, char c);
 
 /* Step into an object or array: kind '{' or '['. Then until it ends: */
 yk_code yk__jread_enter(yk_jread *r, char kind) YK_CHECKED;

@@ -217,6 +217,7 @@ static yk_code check_read(yk_session *s, uint32_t n) {
 
 yk_code yk__vars_read(yk_session *s, uint32_t n, void *const *out, int64_t *counter) {
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
+  YK_TRY(yk__session_real(s, "variables have no values"));
   yk__mutex_lock(&s->compile_lock);                        /* keeps layouts and homes as they are */
   yk_code rc = check_read(s, n);
   if (rc == YK_OK) rc = yk__streams_acquire(s);
@@ -262,6 +263,7 @@ static yk_code prepare_write(yk_session *s, uint32_t n, const uint32_t *index) {
 
 yk_code yk__vars_write(yk_session *s, uint32_t n, const uint32_t *index, const void *const *in, const int64_t *counter) {
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
+  YK_TRY(yk__session_real(s, "variables have no values"));
   yk__mutex_lock(&s->compile_lock);
   yk_code rc = prepare_write(s, n, index);
   if (rc == YK_OK) rc = yk__streams_acquire(s);

@@ -41,8 +41,8 @@ static bool plain(const yk_cli *c) {
 /* JSON has the list in any case; for people a view stands alone. */
 static int show(const yk_cli *c, const yk_session_options *options, yk_session *s, yk_json *o, bool *any) {
   int status = o != NULL || plain(c) ? list(s, o, any) : 0;
-  if (status == 0 && c->topology) status = yk__devices_topology(s, o);
-  if (status == 0 && c->bench) status = yk__devices_bench(s, options, o);
+  if (status == 0 && c->topology) status = yk__devices_topology(s, o, c->save);
+  if (status == 0 && c->bench) status = yk__devices_bench(s, options, o, c->save);
   return status;
 }
 
@@ -55,7 +55,7 @@ int yk__cmd_devices(const yk_cli *c) {
   int status = check_options(c);
   if (status == 0) status = yk__session_settings(c, &options);
   if (status == 0) status = yk__probe(&options, &g, &s);
-  if (status == 0 && c->save != NULL) status = yk__devices_save(s, c->save);
+  if (status == 0 && c->save != NULL && plain(c)) status = yk__devices_save(s, c->save, NULL, NULL);
   if (status != 0) {
     yk_session_close(s);
     yk_graph_free(g);

@@ -10,6 +10,7 @@
 #include <yoke/yoke.h>
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "measure/measure.h"
 
 /* Of the object's keys: raised when one changes its meaning or goes, not when one is added. */
 enum { YK__DEVICES_VERSION = 1 };
@@ -23,14 +24,14 @@ void yk__devices_reason(void);
 void yk__devices_json(yk_json *o, const yk_device_info *d);
 
 /* Copies between all devices of the session, and who can train together. `o` NULL: text on stdout. devices_topology.c.
- * 0 or an exit status with the error printed, as below. */
-int yk__devices_topology(yk_session *s, yk_json *o);
+ * 0 or an exit status with the error printed, as below; `save`, unless NULL: a file for the description of the machine with them. */
+int yk__devices_topology(yk_session *s, yk_json *o, const char *save);
 
 /* Speeds of every device of the session, each measured in sessions of its own, ranked. devices_bench.c. */
-int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o);
+int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o, const char *save);
 
-/* The description of the machine as a file (docs/machine-format.md), whole or not at all. 0 or an exit status, error printed.
- * devices_save.c. */
-int yk__devices_save(const yk_session *s, const char *path);
+/* The description of the machine as a file (docs/machine-format.md), whole or not at all, with what was measured: links, speeds
+ * [devices], each may be NULL. 0 or an exit status, error printed. devices_save.c. */
+int yk__devices_save(const yk_session *s, const char *path, const yk_topology *t, const yk_bench *b);
 
 #endif

@@ -94,7 +94,7 @@ static void put_json(yk_json *o, size_t n, const yk_bench *b, const size_t *orde
   yk__json_close(o, ']');
 }
 
-int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o) {
+int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json *o, const char *save) {
   size_t n = yk_session_device_count(s);
   yk_bench *b = yk__calloc(n + 1, sizeof *b);
   size_t *order = yk__calloc(n + 1, sizeof *order);
@@ -103,6 +103,7 @@ int yk__devices_bench(yk_session *s, const yk_session_options *options, yk_json 
     yk__bench_rank(n, b, order);
     if (o != NULL) put_json(o, n, b, order);
     else put_text(n, b, order);
+    if (save != NULL) status = yk__devices_save(s, save, NULL, b);
   }
   yk__free(b);
   yk__free(order);

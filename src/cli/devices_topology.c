@@ -130,7 +130,7 @@ static void put_json(yk_json *o, const yk_topology *t, const yk_str *sentences) 
   yk__json_close(o, '}');
 }
 
-int yk__devices_topology(yk_session *s, yk_json *o) {
+int yk__devices_topology(yk_session *s, yk_json *o, const char *save) {
   yk_topology t = { 0 };
   yk_str sentences = { 0 };
   yk_code rc = yk__topology_measure(s, SECONDS, &t);
@@ -140,7 +140,8 @@ int yk__devices_topology(yk_session *s, yk_json *o) {
   }
   if (rc == YK_OK && o != NULL) put_json(o, &t, &sentences);
   else if (rc == YK_OK) put_text(&t, &sentences);
+  int status = rc != YK_OK ? yk__die_code(rc) : save != NULL ? yk__devices_save(s, save, &t, NULL) : 0;
   yk__str_free(&sentences);
   yk__topology_free(&t);
-  return rc == YK_OK ? 0 : yk__die_code(rc);
+  return status;
 }

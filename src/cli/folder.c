@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/error.h"
 #include "cli/metrics.h"
+#include "store/disk.h"
 
 static bool is_folder(const char *path) {
   struct stat s;
@@ -53,23 +54,8 @@ yk_code yk__folder_path(const char *folder, const char *name, char out[YK__PATH]
   return YK_FAIL(EINVAL, "the path of '%s' is longer than %d bytes", name, YK__PATH);
 }
 
-yk_code yk__file_write(const char *path, const char *text, size_t n) {
-  char temporary[YK__PATH + 32];
-  if (strlen(path) >= YK__PATH) return YK_FAIL(EINVAL, "the path '%.80s...' is longer than %d bytes", path, YK__PATH);
-  snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
-  FILE *f = fopen(temporary, "wb");
-  if (f == NULL) return YK_FAIL(EIO, "'%s' cannot be created: %s", path, strerror(errno));
-  bool good = fwrite(text, 1, n, f) == n && fflush(f) == 0 && fsync(fileno(f)) == 0;
-  int why = errno;
-  if (fclose(f) != 0 && good) { good = false; why = errno; }
-  if (good && rename(temporary, path) != 0) { good = false; why = errno; }
-  if (good) return YK_OK;
-  remove(temporary);
-  return YK_FAIL(EIO, "'%s' cannot be written: %s", path, strerror(why));
-}
-
 yk_code yk__folder_write(const char *folder, const char *name, const char *text, size_t n) {
   char path[YK__PATH];
   YK_TRY(yk__folder_path(folder, name, path));
-  return yk__file_write(path, text, n);
+  return yk__disk_write(path, 1, &(yk_piece){ text, n });
 }

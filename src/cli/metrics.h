@@ -60,9 +60,7 @@ enum { YK__PATH = 4096 };
 int yk__folder_make(const yk_cli *c, char folder[YK__PATH]);
 /* "folder/name"; EINVAL where that is too long. */
 yk_code yk__folder_path(const char *folder, const char *name, char out[YK__PATH]) YK_CHECKED;
-/* n bytes to a file, through a temporary name: it appears whole or not at all. */
-yk_code yk__file_write(const char *path, const char *text, size_t n) YK_CHECKED;
-/* The same to folder/name. */
+/* n bytes to folder/name, through a temporary name. */
 yk_code yk__folder_write(const char *folder, const char *name, const char *text, size_t n) YK_CHECKED;
 
 /* report.c: report.html in `folder`, from the metrics, the settings (JSON) and the trace at `trace` (NULL = none). */

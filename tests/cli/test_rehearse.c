@@ -109,6 +109,19 @@ static void test_save(void **state) {
   CHECK_INT(files(), before + 1);                           /* nothing half written is left */
 }
 
+/* Links that were measured are saved with the machine, and tell the time of a step's copies. */
+static void test_save_links(void **state) {
+  (void)state;
+  free(SUCCEEDS("devices", "--virtual-gpus", "1:64MiB", "--topology", "--save", "links.json"));
+  char *text = read_file("links.json"), *out = SUCCEEDS("explain", "mlp", "--batch", "8", "--rehearse", "links.json");
+  check_json(text, false);
+  CHECK_INT(count(text, "\"from\":"), 2);
+  CHECK_INT(count(text, "\"bytes_per_s\":"), 2);
+  CHECK_INT(count(out, " ms at "), 2);
+  free(text);
+  free(out);
+}
+
 static void expect_explain(const char *file, int status, const char *says) {
   yoke_result r;
   YOKE(&r, "explain", "mlp", "--batch", "64", "--rehearse", file);
@@ -193,8 +206,8 @@ static void test_bad_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_listed), cmocka_unit_test(test_usage), cmocka_unit_test(test_save), cmocka_unit_test(test_explain),
-    cmocka_unit_test(test_huge), cmocka_unit_test(test_bad_files),
+    cmocka_unit_test(test_listed), cmocka_unit_test(test_usage), cmocka_unit_test(test_save), cmocka_unit_test(test_save_links),
+    cmocka_unit_test(test_explain), cmocka_unit_test(test_huge), cmocka_unit_test(test_bad_files),
   };
   return cmocka_run_group_tests(tests, yoke_setup, yoke_teardown);
 }

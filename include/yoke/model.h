@@ -38,7 +38,7 @@ const yk_model *yk_model_at(size_t i);                        /* all of them; NU
 typedef struct yk_tower_options {
   uint32_t size;                  /* YK_TOWER_OPTIONS_INIT sets it */
   const yk_model *model;
-  const yk_source *source;        /* components: f32 [rows, s, s, c], i32 [rows] */
+  const yk_source *source;        /* components: what the model reads, as f32 [rows, s, s, c] (cast if it is another type); i32 [rows] */
   int64_t classes, batch;         /* the global batch: split over the devices, the first ones take the remainder */
   size_t ndevices; const char *const *devices;   /* "/gpu:0", ... */
   const char *home;               /* NULL = "/cpu:0" */

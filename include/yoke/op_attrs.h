@@ -163,13 +163,14 @@ typedef struct yk_random_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_MA
  * no_op: control inputs only -> op (also what `group` makes). */
 
 /* dequeue: () -> one value per component, [rows, component dims...], from a source shared by several dequeue ops (host only). */
+enum { YK_MAX_COMPONENTS = 8 };    /* that an example has at most */
 typedef struct yk_source {
   void *self;
   /* Fill `rows` examples into out[component]; blocks until there are enough. [any thread]
    * ECANCELLED once the source is closed. */
   yk_code (*next)(void *self, int64_t rows, void *const *out);
   uint32_t ncomponents;
-  yk_desc component[4];          /* one example each, without the batch dimension */
+  yk_desc component[YK_MAX_COMPONENTS];          /* one example each, without the batch dimension */
 } yk_source;
 typedef struct yk_dequeue_attrs { const yk_source *source; int64_t rows; } yk_dequeue_attrs;
 

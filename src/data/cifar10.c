@@ -80,15 +80,16 @@ static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *fil
 static yk_code read_files(yk_cifar_file *file, int nfiles, yk_dataset **out) {
   int64_t total = 0, at = 0;
   yk_dataset *d;
+  yk_pictures *p;
   yk_code rc = YK_OK;
   for (int i = 0; i < nfiles; i++) {
     YK_TRY(count_records(&file[i]));
     total += file[i].records;
   }
-  YK_TRY(yk__dataset_new("cifar10", total, SIDE, SIDE, 3, CLASSES, &d));
+  YK_TRY(yk__pictures_new("cifar10", total, SIDE, SIDE, 3, CLASSES, &d, &p));
   d->class_name = class_names;
   for (int i = 0; i < nfiles && rc == YK_OK; i++) {
-    rc = read_records(&file[i], d->image + at * 3 * PLANE, d->label + at);
+    rc = read_records(&file[i], p->image + at * 3 * PLANE, p->label + at);
     at += file[i].records;
   }
   if (rc == YK_OK) *out = d;

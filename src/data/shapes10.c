@@ -244,7 +244,7 @@ static void finish(yk_draws *d, int32_t *pixel, uint8_t *out) {
   }
 }
 
-static void draw_picture(const yk_dataset *set, int64_t i, uint8_t *out) {
+static void draw_picture(const yk_pictures *set, int64_t i, uint8_t *out) {
   yk_draws d = { .seed = set->seed, .step = (uint64_t)i * 2 + set->split };
   int32_t pixel[3 * PIXELS], strokes;
   paint_figure(&d, set->label[i], pixel);
@@ -258,21 +258,22 @@ static void draw_picture(const yk_dataset *set, int64_t i, uint8_t *out) {
 
 yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) {
   yk_dataset *d;
+  yk_pictures *p;
   if (out == NULL) return YK_FAIL(EINVAL, "yk_dataset_shapes10 needs a place for the result");
   YK_TRY(yk__split_check(split));
   if (n < 0 || n > MAX_PICTURES) return YK_FAIL(EINVAL, "shapes10 has 1 to %d pictures (0 = default), not %" PRId64, MAX_PICTURES, n);
   if (n == 0) n = split == YK_TEST ? TEST : TRAIN;
-  YK_TRY(yk__dataset_new("shapes10", n, SIDE, SIDE, 3, CLASSES, &d));
+  YK_TRY(yk__pictures_new("shapes10", n, SIDE, SIDE, 3, CLASSES, &d, &p));
   d->class_name = class_names;
-  d->seed = seed;
-  d->split = split == YK_TEST;
-  d->draw = draw_picture;
-  d->drawn = yk__calloc((size_t)n, sizeof *d->drawn);
-  if (d->drawn == NULL) {
+  p->seed = seed;
+  p->split = split == YK_TEST;
+  p->drawn = yk__calloc((size_t)n, sizeof *p->drawn);
+  if (p->drawn == NULL) {
     yk_dataset_free(d);
     return YK_ENOMEM;
   }
-  for (int64_t i = 0; i < n; i++) d->label[i] = (uint8_t)(i % CLASSES);
+  p->draw = draw_picture;
+  for (int64_t i = 0; i < n; i++) p->label[i] = (uint8_t)(i % CLASSES);
   *out = d;
   return YK_OK;
 }

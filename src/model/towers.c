@@ -66,7 +66,7 @@ static void tower_body(yk_build *b, size_t i, yk_value images, yk_value labels) 
 
 static void tower(yk_build *b, size_t i) {
   yk_graph *g = b->g;
-  yk_value batch[4];
+  yk_value batch[YK_MAX_COMPONENTS];
   char name[32];
   yk_scope_options reuse = { .reuse = b->n > 0 ? YK_REUSE : YK_REUSE_INHERIT, .no_name_scope = true };
   snprintf(name, sizeof name, "tower_%zu", i);
@@ -74,6 +74,7 @@ static void tower(yk_build *b, size_t i) {
   YK_DEVICE(g, "/cpu:0") { yk_dequeue(g, b->o->source, share(b->o, i), batch); }
   yk_device_push(g, b->o->devices[i]);
   yk_variable_scope_enter(g, yk_get_variable_scope(g), &reuse);
+  if (b->o->source->component[0].dtype != YK_F32) batch[0] = yk_cast(g, batch[0], YK_F32);
   tower_body(b, i, batch[0], batch[1]);
   yk_variable_scope_pop(g);
   yk_device_pop(g);

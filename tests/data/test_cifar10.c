@@ -224,7 +224,7 @@ static void test_no_memory(void **state) {
     CHECK_INT(yk__alloc_live(), live);
   }
   yk_error_clear();
-  CHECK_INT(n, 4);                         /* the set, pictures, labels */
+  CHECK_INT(n, 7);                         /* the set, its two names, its reader, pictures, labels */
   yk_dataset_free(d);
   CHECK_INT(yk__alloc_live(), live);
 }

@@ -333,7 +333,7 @@ static void test_refusals(void **state) {
   o = ok, o.capacity = -3;
   CHECK_CODE(yk_queue_open(d, &o, &q), YK_EINVAL, "-3");
   o = ok, o.capacity = INT64_MAX;
-  CHECK_CODE(yk_queue_open(d, &o, &q), YK_EINVAL, "9223372036854775807 prepared pictures");
+  CHECK_CODE(yk_queue_open(d, &o, &q), YK_EINVAL, "9223372036854775807 prepared examples");
   o = ok, o.image_size = W + 1;
   CHECK_CODE(yk_queue_open(d, &o, &q), YK_EINVAL, "pictures of 6x5 cannot be cut to 6x6");
   o = ok, o.image_size = -1;

@@ -10,7 +10,7 @@
 
 const char *const fault_freeing[] = {
   "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
-  "yk_checkpoint_close", "yk_saver_close", NULL,
+  "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -28,7 +28,9 @@ const char *const fault_silent[] = {
   "yk_get_collection", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
   /* data.h, model.h, session.h */
   "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
-  "yk_dataset_label", "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_queue_position", "yk_queue_seek", "yk_model_find", "yk_model_at",
+  "yk_dataset_label", "yk_dataset_components", "yk_dataset_component_name", "yk_dataset_component", "yk_dataset_skipped",
+  "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_queue_take", "yk_queue_position", "yk_queue_seek", "yk_record_write",
+  "yk_model_find", "yk_model_at",
     "yk_session_options_of",
   "yk_session_device_count", "yk_session_device",
   /* checkpoint.h */
@@ -92,8 +94,11 @@ static void call_graph(yk_graph *g, yk_variable *v) {
   see(yk_op_all(&n));
 }
 
-static void call_data(const yk_dataset *d, yk_queue *q) {
+static void call_data(const yk_dataset *d, yk_queue *q, yk_record_writer *w) {
   float picture[32 * 32 * 3];
+  int32_t label;
+  int64_t taken;
+  const char *first;
   number((double)yk_dataset_size(d));
   number((double)yk_dataset_classes(d));
   see(yk_dataset_name(d));
@@ -102,6 +107,14 @@ static void call_data(const yk_dataset *d, yk_queue *q) {
   see(yk_dataset_image(d, 0));
   number(yk_dataset_label(d, 0));
   CHECK_OK(yk_augment_image(YK_AUGMENT_PAD_CROP_FLIP, yk_dataset_image(d, 0), 32, 32, 3, 32, 1, 0, picture));
+  number(yk_dataset_components(d));
+  see(yk_dataset_component_name(d, 0));
+  see(yk_dataset_component(d, 1));
+  number((double)yk_dataset_skipped(d, &first));
+  CHECK_OK(yk_queue_take(q, YK_TAKE_IN_EPOCH, 1, (void *const[]){ picture, &label }, &taken));
+  number((double)yk_queue_position(q).example);
+  CHECK_OK(yk_queue_seek(q, (yk_position){ 1, 2 }));
+  CHECK_OK(yk_record_write(w, "abc", 3));
   see(yk_queue_source(q));
   number((double)yk_queue_taken(q));
   CHECK_OK(yk_queue_seek(q, yk_queue_position(q)));
@@ -157,11 +170,13 @@ void fault_call_silent(void) {
   yk_tensor *t;
   yk_dataset *d;
   yk_queue *q;
+  yk_record_writer *records;
   yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
   CHECK_OK(yk_graph_new(&g));
   CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(2), &t));
   CHECK_OK(yk_dataset_shapes10(1, YK_TRAIN, 10, &d));
   CHECK_OK(yk_queue_open(d, &o, &q));
+  CHECK_OK(yk_record_writer_open("/tmp/yoke-fault.tfrecord", &records));
   yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ZEROS, NULL);
   CHECK_OK(yk_session_open(g, NULL, &s));
   open_checkpoint(s, g, folder, &w, &c);
@@ -169,7 +184,7 @@ void fault_call_silent(void) {
   yk__alloc_fail_from(1);
   call_values(t);
   call_graph(g, v);
-  call_data(d, q);
+  call_data(d, q, records);
   call_session(s);
   call_checkpoint(w, s, c);
   yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
@@ -181,6 +196,7 @@ void fault_call_silent(void) {
   CHECK_OK(yk_saver_close(w));
   yk_checkpoint_close(c);
   remove_folder(folder);
+  yk_record_writer_drop(records);
   yk_queue_close(q);
   yk_dataset_free(d);
   yk_session_close(s);

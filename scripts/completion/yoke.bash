@@ -9,17 +9,22 @@ _yoke() {
     return
   fi
   case $before in
-    --data) COMPREPLY=($(compgen -W "shapes10" -- "$word") $(compgen -d -- "$word")); return ;;
+    --data) COMPREPLY=($(compgen -W "shapes10" -- "$word") $(compgen -f -- "$word")); return ;;
+    --test-data) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --data-format) COMPREPLY=($(compgen -W "cifar10 idx csv npy npz tfrecord folder" -- "$word")); return ;;
     --out) COMPREPLY=($(compgen -d -- "$word")); return ;;
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split | --checkpoint-every | --keep | --keep-every) return ;;
+    --holdout | --label | --classes | --skip-corrupt) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
-    train) options="--data --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out
+    train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
+      --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out
       --checkpoint-every --keep --keep-every --resume --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
-    evaluate) options="--data --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
+    evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
+      --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus --split --save --rehearse --topology --bench --json --help" ;;

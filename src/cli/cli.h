@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <yoke/yoke.h>
 
 enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 3, YK__EXIT_SIGNAL = 128 };
@@ -20,9 +21,11 @@ enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 
 enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path, a list */
 
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
-  const char *verb, *model, *data, *devices, *virtual_gpus, *split, *save, *rehearse, *out, *trace, *require;
+  const char *verb, *model, *data, *data_format, *test_data, *label, *devices, *virtual_gpus, *split, *save, *rehearse, *out, *trace,
+      *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr and seed < 0: not given */
-  double epochs, lr, interval;
+  int64_t classes, skip_corrupt;
+  double epochs, lr, interval, holdout;
   bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
@@ -98,6 +101,7 @@ typedef struct yk_job {
   yk_dataset *train, *test;
   char data_name[64];
   int64_t batch, steps, size, channels;   /* global batch; side of a prepared picture */
+  bool pictures;                     /* the input is pictures; else it is as it is in the data set */
   double epochs;
   yk_queue *queue;
   yk_graph *graph;
@@ -111,12 +115,16 @@ typedef struct yk_job {
 /* The pieces, in this order; each returns 0 or an exit status with the error printed. yk__job_free() after any of them. */
 int  yk__job_model(const yk_cli *c, yk_job *j);
 int  yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);
+int  yk__job_open_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);   /* its first half: data.c */
 int  yk__job_blank(yk_job *j);                   /* pictures without content, for commands that only look at the plan */
 int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
 int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
 int64_t yk__job_seed(const yk_cli *c);           /* --seed, or its default */
 void yk__job_devices(const yk_job *j, char *out, size_t bytes);   /* "/gpu:0 /gpu:1" */
 void yk__job_free(yk_job *j);
+/* Corrupt records of both data sets that were passed over, and the message of the first. The second one prints that, if there were any. */
+int64_t yk__job_skipped(const yk_job *j, const char **first);
+void yk__job_say_skipped(const yk_job *j, FILE *out);
 
 /* ---- evaluation and weights: evaluate.c, weights.c ------------------------------------------------------------------- */
 
@@ -124,11 +132,11 @@ void yk__job_free(yk_job *j);
 typedef struct yk_eval {
   const yk_model *model;
   const yk_dataset *data;
-  int64_t batch, size, channels;
+  int64_t batch, size, channels;     /* of pictures; size 0: the input is none */
   yk_graph *graph;
   yk_session *session;
   yk_step *step;
-  yk_tensor *images, *labels;        /* [batch, size, size, channels], [batch] */
+  yk_tensor *images, *labels;        /* [batch, size, size, channels] or as in the data set, [batch] */
   yk_tensor *last_images, *last_labels;   /* the smaller last batch, or NULL */
 } yk_eval;
 typedef struct yk_score { double loss, accuracy, seconds; int64_t n; } yk_score;

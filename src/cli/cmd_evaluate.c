@@ -9,10 +9,13 @@
 
 static void say(const yk_cli *c, const yk_job *j, const char *path, const yk_score *s) {
   yk_json o = { 0 };
+  const char *first;
   if (!c->json) {
-    printf("%s from %s on %s: test loss %.4f, test accuracy %.4f on %lld pictures of %s, %.0f examples/s\n", j->model->name,
+    printf("%s from %s on %s: test loss %.4f, test accuracy %.4f on %lld %s of %s, %.0f examples/s\n", j->model->name,
            path, j->devices.at[0],
-           s->loss, s->accuracy, (long long)s->n, j->data_name, s->seconds > 0 ? (double)s->n / s->seconds : 0);
+           s->loss, s->accuracy, (long long)s->n, j->pictures ? "pictures" : "examples", j->data_name,
+           s->seconds > 0 ? (double)s->n / s->seconds : 0);
+    yk__job_say_skipped(j, stdout);
     return;
   }
   yk__json_open(&o, NULL, '{');
@@ -25,6 +28,7 @@ static void say(const yk_cli *c, const yk_job *j, const char *path, const yk_sco
   yk__json_real(&o, "test_loss", s->loss);
   yk__json_real(&o, "test_accuracy", s->accuracy);
   yk__json_real(&o, "seconds", s->seconds);
+  yk__json_int(&o, "corrupt_records", yk__job_skipped(j, &first));
   yk__json_close(&o, '}');
   yk__json_flush(&o, stdout, NULL);                 /* main() looks at stdout itself */
   yk__str_free(&o.text);

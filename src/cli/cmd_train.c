@@ -51,8 +51,8 @@ static yk_code headline(yk_train *t) {
   yk__str_add(&s, "%s, variables on /cpu:0: global batch %lld", d->automatic && d->why[0] == '\0' ? " (chosen by auto)" : "", (long long)j->batch);
   for (int64_t i = 0; i < n && n > 1; i++)
     yk__str_add(&s, " %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
-  yk__str_add(&s, "; %s, %lld train, %lld test pictures; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),
-              (long long)yk_dataset_size(j->test), (long long)j->steps);
+  yk__str_add(&s, "; %s, %lld train, %lld test %s; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),
+              (long long)yk_dataset_size(j->test), j->pictures ? "pictures" : "examples", (long long)j->steps);
   return yk__str_take(&s, &t->headline);
 }
 
@@ -253,6 +253,7 @@ static void say_end(yk_train *t) {
   const yk_score *s = m->ntested > 0 ? &m->tested[m->ntested - 1].score : NULL;
   yk_sums recent = yk__metrics_recent(m);
   yk_json o = { 0 };
+  const char *first;
   yk__json_open(&o, NULL, '{');
   yk__json_text(&o, "event", "end");
   put_run(&o, t);
@@ -267,6 +268,7 @@ static void say_end(yk_train *t) {
   yk__json_real(&o, "test_accuracy", s != NULL ? s->accuracy : (double)NAN);
   yk__json_int(&o, "peak_rss_bytes", (int64_t)yk__rss_peak_bytes());
   yk__json_bool(&o, "interrupted", *yk__stop_flag() != 0);
+  yk__json_int(&o, "corrupt_records", yk__job_skipped(&t->job, &first));
   yk__json_text(&o, "out", t->folder);
   yk__json_close(&o, '}');
   yk__metrics_emit(&t->metrics, &o);

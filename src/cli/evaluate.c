@@ -6,25 +6,40 @@
  * runs. The last batch may be smaller, and has tensors of its own.
  */
 #include <string.h>
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/thread.h"
 #include "cli/cli.h"
 
+/* One example as the network is fed it. */
+static yk_desc input_of(const yk_eval *e) {
+  if (e->size > 0) return (yk_desc){ .dtype = YK_F32, .rank = 3, .dim = { e->size, e->size, e->channels } };
+  return *yk_dataset_component(e->data, 0);
+}
+
+static yk_shape batch_of(const yk_desc *one, int64_t rows) {
+  yk_shape s = { .rank = one->rank + 1u, .dim = { rows } };
+  for (int k = 0; k < one->rank; k++) s.dim[k + 1] = one->dim[k];
+  return s;
+}
+
 static void build(yk_eval *e, const char *device, int64_t classes, yk_value feed[2], yk_value fetch[2]) {
   yk_graph *g = e->graph;
+  yk_desc one = input_of(e);
   yk_value logits;
   YK_DEVICE(g, device) {
-    feed[0] = yk_placeholder(g, "images", YK_F32, YK_SHAPE(-1, e->size, e->size, e->channels));
+    feed[0] = yk_placeholder(g, "images", (yk_dtype)one.dtype, batch_of(&one, -1));
     feed[1] = yk_placeholder(g, "labels", YK_I32, YK_SHAPE(-1));
-    logits = e->model->build(g, feed[0], classes, false);
+    logits = e->model->build(g, one.dtype == YK_F32 ? feed[0] : yk_cast(g, feed[0], YK_F32), classes, false);
     fetch[0] = yk_reduce_sum(g, yk_sparse_softmax_cross_entropy(g, logits, feed[1]), NULL);
     fetch[1] = yk_reduce_sum(g, yk_cast(g, yk_in_top_k(g, logits, feed[1], 1), YK_F32), NULL);
   }
 }
 
 static yk_code buffers(const yk_eval *e, int64_t rows, yk_tensor **images, yk_tensor **labels) {
+  yk_desc one = input_of(e);
   if (rows == 0) return YK_OK;
-  YK_TRY(yk_tensor_new(YK_F32, YK_SHAPE(rows, e->size, e->size, e->channels), images));
+  YK_TRY(yk_tensor_new((yk_dtype)one.dtype, batch_of(&one, rows), images));
   return yk_tensor_new(YK_I32, YK_SHAPE(rows), labels);
 }
 
@@ -43,7 +58,7 @@ static yk_code open_all(const yk_job *j, yk_eval *e) {
 
 int yk__eval_open(const yk_job *j, yk_eval *out) {
   int64_t n = yk_dataset_size(j->test);
-  *out = (yk_eval){ .model = j->model, .data = j->test, .batch = j->batch < n ? j->batch : n, .size = j->size,
+  *out = (yk_eval){ .model = j->model, .data = j->test, .batch = j->batch < n ? j->batch : n, .size = j->pictures ? j->size : 0,
                     .channels = j->channels };
   yk_code rc = open_all(j, out);
   return rc == YK_OK ? 0 : yk__die_code(rc);
@@ -67,29 +82,63 @@ int yk__eval_take(yk_eval *e, const yk_job *j) {
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
-typedef struct yk_rows { const yk_eval *e; int64_t first; yk_tensor *images, *labels; } yk_rows;
+/* Rows being filled in; the first failure of any thread is kept. */
+typedef struct yk_rows {
+  const yk_eval *e;
+  int64_t first;
+  yk_tensor *images, *labels;
+  yk_mutex lock;
+  yk_code rc;
+  char why[1024];
+} yk_rows;
 
+static yk_code augment(const yk_eval *e, const uint8_t *picture, float *to) {
+  yk_shape s = yk_dataset_shape(e->data);
+  return yk_augment_image(e->model->eval_augment, picture, s.dim[0], s.dim[1], s.dim[2], e->size, 0, 0, to);
+}
+
+/* A picture that is not in memory is read into some that is given back at once. */
 static yk_code fill_row(const yk_rows *r, int64_t i) {
   const yk_eval *e = r->e;
+  int64_t at = r->first + i;
+  size_t bytes = yk_tensor_bytes(r->images) / (size_t)yk_tensor_count(r->labels);
+  uint8_t *x = (uint8_t *)yk_tensor_data(r->images) + (size_t)i * bytes;
+  int32_t *y = (int32_t *)yk_tensor_data(r->labels) + i;
+  const uint8_t *picture = yk_dataset_image(e->data, at);
   yk_shape s = yk_dataset_shape(e->data);
-  float *x = (float *)yk_tensor_data(r->images) + i * e->size * e->size * e->channels;
-  int32_t *y = yk_tensor_data(r->labels);
-  y[i] = yk_dataset_label(e->data, r->first + i);
-  return yk_augment_image(e->model->eval_augment, yk_dataset_image(e->data, r->first + i), s.dim[0], s.dim[1], s.dim[2], e->size,
-                          0, 0, x);
+  if (e->size == 0) return yk_dataset_read(e->data, at, (void *const[]){ x, y });
+  if (picture != NULL) {
+    *y = yk_dataset_label(e->data, at);
+    return augment(e, picture, (float *)(void *)x);
+  }
+  uint8_t *room = yk__alloc((size_t)(s.dim[0] * s.dim[1] * s.dim[2]));
+  if (room == NULL) return YK_ENOMEM;
+  yk_code rc = yk_dataset_read(e->data, at, (void *const[]){ room, y });
+  if (rc == YK_OK) rc = augment(e, room, (float *)(void *)x);
+  yk__free(room);
+  return rc;
 }
 
-static void fill_others(int64_t begin, int64_t end, void *arg) {
-  for (int64_t i = begin; i < end; i++)
-    if (fill_row(arg, i + 1) != YK_OK) return;
+static void fill_some(int64_t begin, int64_t end, void *arg) {
+  yk_rows *r = arg;
+  yk_code rc = YK_OK;
+  for (int64_t i = begin; i < end && rc == YK_OK; i++) rc = fill_row(r, i);
+  if (rc == YK_OK) return;
+  yk__mutex_lock(&r->lock);
+  if (r->rc == YK_OK) {
+    r->rc = rc;
+    snprintf(r->why, sizeof r->why, "%s", yk_error_message());
+  }
+  yk__mutex_unlock(&r->lock);
 }
 
-/* The first row tells whether such pictures can be prepared at all; the others are shared out to all cores. */
+/* The rows are shared out to all cores. */
 static yk_code fill(const yk_eval *e, int64_t first, yk_tensor *images, yk_tensor *labels) {
   yk_rows r = { .e = e, .first = first, .images = images, .labels = labels };
-  YK_TRY(fill_row(&r, 0));
-  yk__parallel_for(yk_tensor_count(labels) - 1, 1, fill_others, &r);
-  return YK_OK;
+  yk__mutex_init(&r.lock);
+  yk__parallel_for(yk_tensor_count(labels), 1, fill_some, &r);
+  yk__mutex_free(&r.lock);
+  return r.rc == YK_OK ? YK_OK : yk__fail(r.rc, __FILE__, __LINE__, "%s", r.why);
 }
 
 static yk_code run(yk_eval *e, const volatile sig_atomic_t *stop, yk_score *score) {

@@ -29,29 +29,11 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-enum { SHAPES_SEED = 1 };             /* the built-in set is one set: the run's seed does not change it */
-
-static yk_code load(const char *path, yk_split split, yk_dataset **out) {
-  if (path == NULL) return yk_dataset_shapes10(SHAPES_SEED, split, 0, out);
-  return yk_dataset_cifar10(path, split, out);
-}
-
-/* A bare name is looked for in the folder of the setting data.dir first. */
-static const char *find(const char *name, char *buffer, size_t bytes) {
-  const char *dir = yk__param("data.dir");
-  FILE *f;
-  if (name == NULL || strcmp(name, "shapes10") == 0) return NULL;
-  if (dir[0] == '\0' || strchr(name, '/') != NULL || snprintf(buffer, bytes, "%s/%s", dir, name) >= (int)bytes) return name;
-  f = fopen(buffer, "r");
-  if (f == NULL) return name;
-  fclose(f);
-  return buffer;
-}
-
 static void measure(const yk_cli *c, yk_job *j, const yk_dataset *d) {
   yk_shape s = yk_dataset_shape(d);
   double n = (double)yk_dataset_size(d);
-  j->size = j->model->image_size != 0 ? j->model->image_size : s.dim[0];
+  j->pictures = s.rank == 3;
+  j->size = j->model->image_size != 0 ? j->model->image_size : s.dim[0] < s.dim[1] ? s.dim[0] : s.dim[1];
   j->channels = s.dim[2];
   snprintf(j->data_name, sizeof j->data_name, "%s", yk_dataset_name(d));
   j->steps = c->steps;
@@ -61,12 +43,8 @@ static void measure(const yk_cli *c, yk_job *j, const yk_dataset *d) {
 }
 
 int yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test) {
-  char buffer[4096];
-  const char *path = find(c->data, buffer, sizeof buffer);
-  yk_code rc = YK_OK;
-  if (with_train) rc = load(path, YK_TRAIN, &j->train);
-  if (rc == YK_OK && with_test) rc = load(path, YK_TEST, &j->test);
-  if (rc != YK_OK) return yk__die(YK__EXIT_RUN, "data: %s", yk_error_message());
+  int status = yk__job_open_data(c, j, with_train, with_test);
+  if (status != 0) return status;
   measure(c, j, with_train ? j->train : j->test);
   return 0;
 }
@@ -168,7 +146,7 @@ static void build(const yk_cli *c, yk_job *j) {
 int yk__job_build(const yk_cli *c, yk_job *j) {
   yk_shape s = yk_dataset_shape(j->train);
   yk_code rc;
-  if (j->size > s.dim[0] || j->size > s.dim[1])
+  if (j->pictures && (j->size > s.dim[0] || j->size > s.dim[1]))
     return yk__die(YK__EXIT_RUN, "%s takes pictures of at least %lldx%lld; those of %s are %lldx%lld", j->model->name,
                    (long long)j->size,
                    (long long)j->size, j->data_name, (long long)s.dim[0], (long long)s.dim[1]);

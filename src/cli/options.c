@@ -11,11 +11,20 @@
 #define BIT(verb) (1u << YK__##verb)
 #define STEP (BIT(TRAIN) | BIT(EXPLAIN))
 #define NETWORK (STEP | BIT(EVALUATE))
+#define DATA (BIT(TRAIN) | BIT(EVALUATE))
 #define FIELD(name) offsetof(yk_cli, name)
 
 const yk_opt yk__options[] = {
-  { "--data", "PATH", YK__OPT_TEXT, FIELD(data), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
-    "shapes10 (built in, the default), or a folder with CIFAR-10 in binary form" },
+  { "--data", "PATH", YK__OPT_TEXT, FIELD(data), 0, 0, DATA,
+    "shapes10 (built in, the default), or a file or folder in a format of docs/data.md" },
+  { "--data-format", "NAME", YK__OPT_TEXT, FIELD(data_format), 0, 0, DATA,
+    "cifar10, idx, csv, npy, npz, tfrecord or folder (of pictures), where it is not to be recognised" },
+  { "--test-data", "PATH", YK__OPT_TEXT, FIELD(test_data), 0, 0, DATA, "what to test on, if not the test part of --data" },
+  { "--holdout", "X", YK__OPT_REAL, FIELD(holdout), 0, 1, DATA,
+    "part of --data kept for tests where it has no test part (default: 0.1)" },
+  { "--label", "NAME", YK__OPT_TEXT, FIELD(label), 0, 0, DATA, "the column (CSV) or feature (TFRecord) that is the class" },
+  { "--classes", "N", YK__OPT_INT, FIELD(classes), 1, 1e9, DATA, "number of classes (default: counted)" },
+  { "--skip-corrupt", "N", YK__OPT_INT, FIELD(skip_corrupt), 0, 1e15, DATA, "pass over up to N corrupt records (default: 0)" },
   { "--devices", "LIST", YK__OPT_TEXT, FIELD(devices), 0, 0, NETWORK,
     "where to compute: gpu:0,gpu:1 or cpu:0; auto takes what works (default: the virtual GPUs, else cpu:0)" },
   { "--virtual-gpus", "GROUPS", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, NETWORK | BIT(DEVICES) | BIT(DOCTOR),
@@ -65,7 +74,7 @@ const yk_opt yk__options[] = {
   { 0 },
 };
 
-const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5 };
+const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5, .holdout = 0.1 };
 
 static void print_option(const yk_opt *o) {
   char left[64];

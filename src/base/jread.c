@@ -135,11 +135,22 @@ static yk_code put_escape(yk_jread *r, yk_str *out) {
   return YK_OK;
 }
 
+/* Bytes of the character at r->at that needs no escape; 0 = none. */
+static size_t plain(const yk_jread *r) {
+  char next[5] = "";
+  size_t left = r->n - r->at;
+  unsigned char c = left ? (unsigned char)r->s[r->at] : 0;
+  if (c < 0x80) return c >= 0x20 && c != '"' && c != '\\';
+  memcpy(next, r->s + r->at, left < 4 ? left : 4);
+  return yk__utf8(next);
+}
+
 static yk_code characters(yk_jread *r, yk_str *out) {
   for (;;) {
     size_t from = r->at;
-    while (r->at < r->n && (unsigned char)r->s[r->at] >= 0x20 && r->s[r->at] != '"' && r->s[r->at] != '\\') r->at++;
+    for (size_t n; (n = plain(r)) > 0;) r->at += n;
     yk__str_put(out, r->s + from, r->at - from);
+    if (r->at < r->n && (unsigned char)r->s[r->at] >= 0x80) return yk__jread_expected(r, "UTF-8");
     if (r->at >= r->n || (unsigned char)r->s[r->at] < 0x20) return yk__jread_expected(r, "the end of a string");
     if (r->s[r->at++] == '"') return YK_OK;
     YK_TRY(put_escape(r, out));

@@ -36,7 +36,7 @@ yk_code yk__jread_key(yk_jread *r, char **out) YK_CHECKED;
 /* Is there another element? *more = 0: the array has ended. */
 yk_code yk__jread_more(yk_jread *r, int *more) YK_CHECKED;
 
-/* One value. Texts are the caller's to free; they have no NUL inside, and \u escapes are UTF-8 afterwards. */
+/* One value. Texts are the caller's to free; they are UTF-8 without a NUL inside. */
 yk_code yk__jread_text(yk_jread *r, char **out) YK_CHECKED;
 yk_code yk__jread_whole(yk_jread *r, uint64_t lo, uint64_t hi, uint64_t *out) YK_CHECKED;   /* hi <= INT64_MAX */
 yk_code yk__jread_real(yk_jread *r, double lo, double hi, double *out) YK_CHECKED;

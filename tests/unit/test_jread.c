@@ -65,7 +65,9 @@ static void test_texts(void **state) {
   };
   static const struct { const char *json, *says; } bad[] = {
     { "", "t:1:1: expected a string" }, { "1", "t:1:1: expected a string" }, { "\"abc", "t:1:5: expected the end of a string" },
-    { "\"a\nb\"", "t:1:3: expected the end of a string" }, { "\"\\q\"", "JSON escape" }, { "\"\\", "JSON escape" },
+    { "\"a\nb\"", "t:1:3: expected the end of a string" }, { "\"\\q\"", "JSON escape" },
+    { "\"a\xFF\"", "t:1:3: expected UTF-8" }, { "\"\xC3", "t:1:2: expected UTF-8" }, { "\"\xE2\x82\"", "expected UTF-8" },
+    { "\"\xC0\x80\"", "expected UTF-8" }, { "\"\xED\xA0\x80\"", "expected UTF-8" }, { "\"\\", "JSON escape" },
     { "\"\\u00g0\"", "t:1:6: expected four hexadecimal digits" }, { "\"\\u0000\"", "U+0000" }, { "\"\\ud800\"", "U+0000" },
     { "\"\\ud800\\u0041\"", "second half" }, { "\"\\ude00\"", "U+0000" }, { "\n\n \"\\u12", "t:3:7: expected four" },
   };

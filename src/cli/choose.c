@@ -110,10 +110,14 @@ static int parse_list(const char *text, yk_chosen *out) {
 
 /* Every GPU there is, if `gpus`; else, or if there is none, the first CPU. */
 static void take(yk_chosen *out, size_t n, const yk_device_info *info, bool gpus) {
-  for (size_t i = 0; i < n && gpus && out->n < YK__MAX_CHOSEN; i++) {
+  bool more = false;
+  for (size_t i = 0; i < n && gpus; i++) {
     yk_device_spec s = YK__ANY_DEVICE;
-    if (yk__device_parse(info[i].name, &s) == YK_OK && is_gpu(&s)) add(out, &s);
+    if (yk__device_parse(info[i].name, &s) != YK_OK || !is_gpu(&s)) continue;
+    if (out->n < YK__MAX_CHOSEN) add(out, &s);
+    else more = true;
   }
+  if (more) YK_LOG(NOTICE, "there are more than %d GPUs; the first %d are used", YK__MAX_CHOSEN, YK__MAX_CHOSEN);
   if (out->n == 0) {
     yk_device_spec cpu = { .type = "CPU", .id = 0 };
     add(out, &cpu);

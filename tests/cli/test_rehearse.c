@@ -177,6 +177,22 @@ static void test_huge(void **state) {
   free(out);
 }
 
+/* More GPUs than a command uses: it says so. */
+static void test_many(void **state) {
+  enum { N = 70 };
+  char text[N * 60 + 200] = HEAD "\"devices\":[" CPU;
+  (void)state;
+  for (int k = 0; k < N; k++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), ",{\"name\":\"/gpu:%d\",\"bytes_limit\":85899345920}", k);
+  snprintf(text + strlen(text), sizeof text - strlen(text), "]}");
+  put("many.json", text);
+  yoke_result r;
+  YOKE(&r, "explain", "mlp", "--batch", "64", "--rehearse", "many.json");
+  if (r.status != 0 || !strstr(r.err, "there are more than 64 GPUs; the first 64 are used")) fail_msg("status %d: %s", r.status, r.err);
+  CHECK_INT(count(r.out, "\n/gpu:"), N + 64);                /* a row of the table each, and copies from those that are used */
+  yoke_free(&r);
+}
+
 static void test_bad_files(void **state) {
   static const struct { const char *text, *says; } bad[] = {
     { "", "bad.json is empty" }, { "\n", "bad.json:2:1: expected '{'" }, { "hello", "bad.json:1:1: expected '{'" },
@@ -207,7 +223,7 @@ static void test_bad_files(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_listed), cmocka_unit_test(test_usage), cmocka_unit_test(test_save), cmocka_unit_test(test_save_links),
-    cmocka_unit_test(test_explain), cmocka_unit_test(test_huge), cmocka_unit_test(test_bad_files),
+    cmocka_unit_test(test_explain), cmocka_unit_test(test_huge), cmocka_unit_test(test_many), cmocka_unit_test(test_bad_files),
   };
   return cmocka_run_group_tests(tests, yoke_setup, yoke_teardown);
 }

@@ -277,6 +277,7 @@ static void say_end(yk_train *t) {
           *yk__stop_flag() != 0 ? "interrupted after " : "", (long long)m->step, (double)m->ns * 1e-9, yk__metrics_rate(m),
           recent.loss, recent.accuracy,
           t->folder);
+  yk__job_say_skipped(&t->job, t->out);
 }
 
 /* Weights first: a last test that fails must not cost what was learnt. */

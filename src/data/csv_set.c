@@ -61,31 +61,43 @@ static yk_code take_titles(yk_table *t) {
   return YK_OK;
 }
 
-/* Sets t->label from the option, a usual title, or to the last column. */
+/* A column by its title, -1 if there is none. */
+static int64_t titled(const yk_table *t, const char *title, bool any_case) {
+  for (uint32_t k = 0; t->title != NULL && k < t->ncolumns; k++)
+    if (any_case ? strcasecmp(t->title[k], title) == 0 : strcmp(t->title[k], title) == 0) return k;
+  return -1;
+}
+
+/* Without an option: a usual title, the only column of text, "y", the last one. A single column is no label. */
+static int64_t usual_label(const yk_table *t) {
+  static const char *const usual[] = { "label", "class", "target", "species" };
+  int64_t found = -1, text = -1;
+  uint32_t texts = 0;
+  double v;
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0] && found < 0; i++) found = titled(t, usual[i], true);
+  for (uint32_t k = 0; k < t->ncolumns; k++)
+    if (!yk__csv_number(&t->csv.field[k], &v)) text = k, texts++;
+  if (found < 0 && texts == 1 && t->a->o.types == NULL) found = text;
+  if (found < 0) found = titled(t, "y", true);
+  if (found < 0) found = (int64_t)t->ncolumns - 1;
+  return t->ncolumns > 1 ? found : -1;
+}
+
+/* Sets t->label; the row at hand is the first one of data. */
 static yk_code find_label(yk_table *t) {
-  static const char *const usual[] = { "label", "class", "target", "species", "y" };
   const char *want = t->a->o.label;
   int64_t number;
-  t->label = t->ncolumns > 1 ? (int64_t)t->ncolumns - 1 : -1;
-  for (uint32_t k = 0; want != NULL && t->title != NULL && k < t->ncolumns; k++)
-    if (strcmp(t->title[k], want) == 0) {
-      t->label = k;
-      return YK_OK;
-    }
-  if (want != NULL) {
-    if (!yk__parse_i64(want, 1, t->ncolumns, &number))
-      return YK_FAIL(EINVAL, "'%s' has no column '%s'%s; there are %u, numbered from 1%s%s", t->csv.f.path, want,
-                     t->title == NULL ? " (it has no header)" : "",
-                     t->ncolumns, t->title != NULL ? ", the first called " : "", t->title != NULL ? t->title[0] : "");
-    t->label = number - 1;
+  if (want == NULL) {
+    t->label = usual_label(t);
     return YK_OK;
   }
-  for (size_t i = 0; t->title != NULL && i < sizeof usual / sizeof usual[0]; i++)
-    for (uint32_t k = 0; k < t->ncolumns; k++)
-      if (strcasecmp(t->title[k], usual[i]) == 0) {
-        t->label = k;
-        return YK_OK;
-      }
+  t->label = titled(t, want, false);
+  if (t->label >= 0) return YK_OK;
+  if (!yk__parse_i64(want, 1, t->ncolumns, &number))
+    return YK_FAIL(EINVAL, "'%s' has no column '%s'%s; there are %u, numbered from 1%s%s", t->csv.f.path, want,
+                   t->title == NULL ? " (it has no header)" : "", t->ncolumns, t->title != NULL ? ", the first called " : "",
+                   t->title != NULL ? t->title[0] : "");
+  t->label = number - 1;
   return YK_OK;
 }
 

@@ -117,6 +117,8 @@ yk_code yk_dataset_open(const char *path, const yk_dataset_options *given, yk_sp
   yk_ask a = { .path = path, .o = YK_DATASET_OPTIONS_INIT, .split = split };
   const yk_format *f = NULL;
   if (path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_dataset_open needs a path and a place for the result");
+  if (strlen(path) >= YK__PATH_BYTES)
+    return YK_FAIL(EINVAL, "a path of %zu characters; at most %d are taken", strlen(path), YK__PATH_BYTES - 1);
   YK_TRY(yk__split_check(split));
   if (given != NULL) {                          /* a caller compiled against an older header passes a shorter struct */
     if (given->size < sizeof given->size || given->size > 4096)

@@ -70,6 +70,12 @@ static void test_labels(void **state) {
   check_row(d, 0, 2, (float[]){ 1, 2 }, 1);
   check_row(d, 1, 2, (float[]){ 3, 4 }, 0);
   yk_dataset_free(d);
+  d = read_csv("y,side,x\n1,left,2\n3,right,4\n", NULL);                    /* the only text */
+  check_row(d, 1, 2, (float[]){ 3, 4 }, 1);
+  yk_dataset_free(d);
+  d = read_csv("y,a,b\n1,2,3\n", NULL);
+  check_row(d, 0, 2, (float[]){ 2, 3 }, 1);
+  yk_dataset_free(d);
   o.label = "b";
   d = read_csv("a,b,c\n1,2,3\n4,5,6\n", &o);
   check_row(d, 1, 2, (float[]){ 4, 6 }, 5);
@@ -123,7 +129,7 @@ static void test_types(void **state) {
   o.types = "skip,class";
   BAD("1,2\n", &o, YK_EINVAL, "no column of numbers besides the label");
   BAD("a,b\n1,x,2\n", NULL, YK_ECORRUPT, ":2:1: 3 fields; the header has 2");
-  BAD("u,v,w\n1,x,2\n", NULL, YK_EINVAL, ":2:3: column 2 ('v') holds text, 'x'");
+  BAD("u,v,w\n1,x,z\n", NULL, YK_EINVAL, ":2:3: column 2 ('v') holds text, 'x'");
 }
 
 static void test_header(void **state) {
@@ -164,7 +170,7 @@ static void test_malformed(void **state) {
   BAD("1,2\n3,4\r5,6\n", NULL, YK_ECORRUPT, "a carriage return that is not followed");
   put("t.csv", "1,2\n3,\0004\n", 9);
   REFUSED(in_folder("t.csv"), NULL, YK_TRAIN, YK_ECORRUPT, ":2:3: a byte of 0");
-  BAD("nan,2\n", &none, YK_EINVAL, "holds text, 'nan'");
+  BAD("nan,2,b\n", &none, YK_EINVAL, "holds text, 'nan'");
 }
 
 static void test_skipping(void **state) {

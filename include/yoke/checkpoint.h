@@ -48,9 +48,9 @@ yk_code yk_saver_close(yk_saver *s);
 yk_code yk_saver_check(yk_saver *s, const yk_session *session, int64_t saves) YK_CHECKED;
 
 /*
- * Save every variable of the session, and n texts. All must have values, and no step may run meanwhile. `save` returns when the
- * checkpoint is on the disk; `begin` when the values are copied, and a thread writes them: yk_saver_wait() or yk_saver_poll()
- * tells how that ended. `begin` first waits for the save before, and returns its failure, with nothing begun, if nobody has
+ * Save every variable of the session, and n texts. All must have values; steps of other threads wait until the values are copied.
+ * `save` returns when the checkpoint is on the disk; `begin` when the values are copied, and a thread writes them: yk_saver_wait()
+ * or yk_saver_poll() tells how that ended. `begin` first waits for the save before, and returns its failure, with nothing begun, if nobody has
  * asked for that yet. After a failure the folder is what it was, and the next save may be tried.
  * Errors: EINVAL (step below 0, a key that is empty, twice or the library's, a variable without a value), ENOMEM, EIO naming file
  * and reason (a full disk with bytes needed and free).

@@ -5,6 +5,7 @@
  * both print the same numbers.
  */
 #include <stdio.h>
+#include <unistd.h>
 #include "cli/metrics.h"
 
 static void say(const yk_cli *c, const yk_job *j, const char *path, const yk_score *s) {
@@ -34,12 +35,24 @@ static void say(const yk_cli *c, const yk_job *j, const char *path, const yk_sco
   yk__str_free(&o.text);
 }
 
+/* A run that did not get to its end has no weights, but perhaps a checkpoint, which holds them too. */
+static void look_for_checkpoint(const char *out, char path[YK__PATH]) {
+  char folder[YK__PATH];
+  yk_checkpoint *c = NULL;
+  if (access(path, F_OK) == 0) return;
+  if (yk__folder_path(out, "checkpoints", folder) == YK_OK && yk_checkpoint_latest(folder, &c) == YK_OK)
+    snprintf(path, YK__PATH, "%s", yk_checkpoint_path(c));
+  else yk_error_clear();                             /* then the weights are what is missing */
+  yk_checkpoint_close(c);
+}
+
 static int evaluate(const yk_cli *c, yk_job *j, yk_eval *e) {
   char path[YK__PATH];
   yk_score score;
   if (c->out == NULL) return yk__die(YK__EXIT_USAGE, "which weights? --out DIR names the folder of a run");
   if (yk__folder_path(c->out, "weights.safetensors", path) != YK_OK)
     return yk__die(YK__EXIT_USAGE, "--out: %s", yk_error_message());
+  look_for_checkpoint(c->out, path);
   int status = yk__job_model(c, j);
   if (status == 0) status = yk__job_data(c, j, false, true);
   if (status == 0) status = yk__eval_open(j, e);

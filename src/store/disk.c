@@ -142,6 +142,18 @@ yk_code yk__disk_write(const char *path, size_t n, const yk_piece *pieces) {
   return YK_FAIL(EIO, "'%s' cannot be %s: %s", path, made ? "written" : "created", reason(why));
 }
 
+yk_code yk__disk_folder(const char *path) {
+  struct stat info;
+  char *scratch = yk__strdup(path);
+  if (scratch == NULL) return YK_ENOMEM;
+  bool made = mkdir(path, 0777) == 0;
+  int why = errno == EEXIST ? ENOTDIR : errno;
+  bool good = made ? sync_folder(path, scratch) : stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  if (made) why = errno;
+  yk__free(scratch);
+  return good ? YK_OK : YK_FAIL(EIO, "the folder '%s' cannot be made: %s", path, reason(why));
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static yk_code read_bytes(FILE *f, const char *path, uint8_t **out, size_t *bytes) {

@@ -17,6 +17,8 @@ typedef struct yk_piece { const void *data; size_t bytes; } yk_piece;
 /* The pieces, one after the other, as file `path`; an older one is replaced. On failure it is what it was, and nothing else is
  * left. EIO naming file and reason. */
 yk_code yk__disk_write(const char *path, size_t n, const yk_piece *pieces) YK_CHECKED;
+/* The folder `path`, if it is not there; its parents must be. EIO naming it and the reason. */
+yk_code yk__disk_folder(const char *path) YK_CHECKED;
 /* All of a regular file; one byte more is allocated, and is zero. *out: yk__free(). Errors naming the file: ENOTFOUND, EIO. */
 yk_code yk__disk_read(const char *path, uint8_t **out, size_t *bytes) YK_CHECKED;
 /* That it is absent already is fine. EIO naming file and reason. */

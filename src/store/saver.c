@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/alloc.h"
@@ -311,14 +310,6 @@ static yk_code take_lock(yk_saver *s) {
   return rc;
 }
 
-static yk_code make_folder(const char *folder) {
-  struct stat info;
-  if (mkdir(folder, 0777) == 0) return YK_OK;
-  int why = errno;
-  if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return YK_OK;
-  return YK_FAIL(EIO, "the folder '%s' cannot be made: %s", folder, strerror(why == EEXIST ? ENOTDIR : why));
-}
-
 /* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. */
 static yk_code take_options(const yk_saver_options *given, yk_saver_options *o) {
   *o = (yk_saver_options)YK_SAVER_OPTIONS_INIT;
@@ -337,7 +328,7 @@ yk_code yk_saver_open(const char *folder, const yk_saver_options *options, yk_sa
   yk_saver_options o;
   if (folder == NULL || folder[0] == '\0' || out == NULL) return YK_FAIL(EINVAL, "yk_saver_open needs a folder and a place for the result");
   YK_TRY(take_options(options, &o));
-  YK_TRY(make_folder(folder));
+  YK_TRY(yk__disk_folder(folder));
   yk_saver *s = yk__calloc(1, sizeof *s);
   if (s == NULL) return YK_ENOMEM;
   s->o = o;

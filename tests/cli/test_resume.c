@@ -84,6 +84,9 @@ static void test_killed(void **state) {
   free(SUCCEEDS(NET, "--steps", "24", "--out", "a"));
   kill_once_there("b/checkpoints/ckpt-8.safetensors", "b/weights.safetensors",
                   STARTED(NET, "--steps", "24", "--out", "b", "--checkpoint-every", "4"));
+  char *early = SUCCEEDS("evaluate", "cifar10", "--data", "set", "--out", "b");
+  assert_non_null(strstr(early, "from b/checkpoints/ckpt-"));
+  free(early);
   char *out = SUCCEEDS("train", "cifar10", "--interval", "0", "--out", "b", "--resume");       /* all options are known */
   assert_non_null(strstr(out, "resumed from b/checkpoints/ckpt-"));
   free(out);

@@ -68,10 +68,13 @@ static int take_over(const yk_checkpoint *from, yk_cli *c, yk_bump *texts) {
 
 /* ---- finding ------------------------------------------------------------------------------------------------------- */
 
+/* Whole or not, listed or not: what an earlier run left must not be taken for this one's. */
 static int refuse_old(const char *folder, const char *out) {
-  char list[YK__PATH];
-  if (yk__folder_path(folder, "checkpoint.json", list) != YK_OK) { yk_error_clear(); return 0; }
-  if (access(list, F_OK) != 0) return 0;
+  yk_checkpoint *c = NULL;
+  yk_code rc = yk_checkpoint_latest(folder, &c);
+  yk_checkpoint_close(c);
+  if (rc == YK_ENOTFOUND) { yk_error_clear(); return 0; }
+  if (rc != YK_OK && rc != YK_ECORRUPT) return yk__die(YK__EXIT_RUN, "--out: %s", yk_error_message());
   return yk__die(YK__EXIT_RUN, "--out: '%s' has checkpoints of an earlier run: go on with --resume, or name another folder", out);
 }
 

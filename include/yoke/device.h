@@ -30,7 +30,7 @@ extern "C" {
 
 /* Raise MAJOR when a field changes meaning, type or order; raise MINOR when a
  * field is added at the end.  Nothing is ever removed within a MAJOR. */
-enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 1 };
+enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 2 };
 
 /* yk_desc.layout: 0 = dense row-major, in the order of dim; YK_LAYOUT_ANY = the driver
  * chooses; anything else is a number private to one driver (cpu: a oneDNN blocked layout). */
@@ -185,6 +185,9 @@ struct yk_driver {
   /* Sleep until the event has fired, at most timeout_ms (<= 0: without limit): what event_query returns then; else: the core
    * asks again and again. Since minor 1. */
   yk_code (*event_sync)(yk_event *e, int64_t timeout_ms);
+  /* Host time that the stream has spent with work since it was opened, up to when it last ran out of it; waiting for events is no
+   * work. EUNSUPPORTED for a stream that works on the calling thread; else: each run counts as a whole. [any thread] Since minor 2. */
+  yk_code (*stream_busy)(yk_stream *s, uint64_t *ns);
 };
 
 /* The one list of what must be set; the loader and the header agree by the
@@ -194,7 +197,7 @@ struct yk_driver {
   X(stream_open) X(stream_close) X(stream_sync) X(event_open) X(event_close)   \
   X(event_record) X(event_wait) X(event_query) X(copy_in) X(copy_out) X(copy)  \
   X(fill) X(kernel_prepare) X(kernel_launch) X(kernel_free)
-#define YK_DRIVER_OPTIONAL(X) X(copy_peer) X(mem_trim) X(extension) X(event_time) X(event_sync)
+#define YK_DRIVER_OPTIONAL(X) X(copy_peer) X(mem_trim) X(extension) X(event_time) X(event_sync) X(stream_busy)
 #define YK__ONE(f) +1
 static_assert(sizeof(struct yk_driver) ==
                    offsetof(struct yk_driver, count) +

@@ -115,6 +115,7 @@ yk_code yk__cpu_copy_in(yk_stream *s, yk_mem dst, const void *src);
 yk_code yk__cpu_copy_out(yk_stream *s, void *dst, yk_mem src);
 yk_code yk__cpu_copy(yk_stream *s, yk_mem dst, yk_mem src);
 yk_code yk__cpu_fill(yk_stream *s, yk_mem dst, uint8_t byte);
+yk_code yk__cpu_stream_busy(yk_stream *s, uint64_t *ns);
 yk_code yk__cpu_copy_peer(yk_stream *s, yk_mem dst, yk_dev *src_dev, yk_mem src);
 
 yk_code yk__cpu_event_open(yk_dev *dev, yk_event **out);

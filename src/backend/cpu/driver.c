@@ -76,6 +76,7 @@ static const yk_driver driver = {
   .copy_in = yk__cpu_copy_in, .copy_out = yk__cpu_copy_out, .copy = yk__cpu_copy, .fill = yk__cpu_fill,
   .kernel_prepare = yk__cpu_kernel_prepare, .kernel_launch = yk__cpu_kernel_launch, .kernel_free = yk__cpu_kernel_free,
   .copy_peer = yk__cpu_copy_peer, .event_time = yk__cpu_event_time, .event_sync = yk__cpu_event_sync,
+  .stream_busy = yk__cpu_stream_busy,
 };
 
 const yk_driver *yk__cpu_plugin(const yk_host *host) {

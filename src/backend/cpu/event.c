@@ -9,7 +9,7 @@
 #include <string.h>
 #include "wait.h"
 
-static int reached(yk_event *e, uint32_t generation) {
+int yk__cpu_event_reached(yk_event *e, uint32_t generation) {
   return (int32_t)(atomic_load(&e->fired) - generation) >= 0;      /* generations wrap */
 }
 
@@ -26,7 +26,7 @@ void yk__cpu_event_fire(yk_event *e, uint32_t generation, yk_code code) {
 
 void yk__cpu_event_await(yk_event *e, uint32_t generation) {
   for (uint32_t turn = 0; yk__cpu_spin(turn); turn++)
-    if (reached(e, generation)) return;
+    if (yk__cpu_event_reached(e, generation)) return;
   atomic_fetch_add(&e->waiters, 1);
   for (;;) {
     uint32_t seen = atomic_load(&e->fired);
@@ -40,7 +40,7 @@ void yk__cpu_event_await(yk_event *e, uint32_t generation) {
 yk_code yk__cpu_event_sync(yk_event *e, int64_t timeout_ms) {
   uint32_t generation = atomic_load(&e->asked);
   uint64_t limit = timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0, start = limit ? yk__cpu_host->now_ns() : 0;
-  for (uint32_t turn = 0; !reached(e, generation) && yk__cpu_spin(turn);) turn++;
+  for (uint32_t turn = 0; !yk__cpu_event_reached(e, generation) && yk__cpu_spin(turn);) turn++;
   atomic_fetch_add(&e->waiters, 1);
   for (;;) {
     uint32_t seen = atomic_load(&e->fired);
@@ -72,7 +72,7 @@ void yk__cpu_event_close(yk_event *e) {
 
 /* EBUSY is an answer, not a failure: it leaves the thread's message alone. */
 yk_code yk__cpu_event_query(yk_event *e) {
-  if (!reached(e, atomic_load(&e->asked))) return YK_EBUSY;
+  if (!yk__cpu_event_reached(e, atomic_load(&e->asked))) return YK_EBUSY;
   yk_code code = (yk_code)atomic_load_explicit(&e->code, memory_order_relaxed);
   if (code == YK_OK) return YK_OK;
   return yk__cpu_host->fail(code, __FILE__, __LINE__, "work before this event failed; synchronising its stream tells what");
@@ -81,7 +81,7 @@ yk_code yk__cpu_event_query(yk_event *e) {
 yk_code yk__cpu_event_time(yk_event *e, uint64_t *ns) {
   uint32_t asked = atomic_load(&e->asked);
   if (asked == 0) return YK_CPU_FAIL(EINVAL, "the time of an event that was never recorded");
-  if (!reached(e, asked)) return YK_CPU_FAIL(EBUSY, "the time of an event that has not fired yet");
+  if (!yk__cpu_event_reached(e, asked)) return YK_CPU_FAIL(EBUSY, "the time of an event that has not fired yet");
   *ns = atomic_load_explicit(&e->time_ns, memory_order_relaxed);
   return YK_OK;
 }

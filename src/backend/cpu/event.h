@@ -20,6 +20,7 @@ struct yk_event {
 
 uint32_t yk__cpu_event_ask(yk_event *e);             /* enqueue side of a record: the generation to fire */
 void     yk__cpu_event_fire(yk_event *e, uint32_t generation, yk_code code);
+int      yk__cpu_event_reached(yk_event *e, uint32_t generation);
 void     yk__cpu_event_await(yk_event *e, uint32_t generation);
 
 #endif

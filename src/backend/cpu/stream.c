@@ -38,11 +38,35 @@ struct yk_stream {
   pthread_t thread;
   unsigned char *ring;
   struct yk_event idle;
+  uint64_t woke;                     /* when the thread last began to work */
+  _Atomic uint64_t busy;             /* nanoseconds of work before that */
   alignas(64) _Atomic uint32_t head; /* written by the producer */
   _Atomic uint32_t sleeping;         /* the consumer sleeps on head */
   alignas(64) _Atomic uint32_t tail; /* written by the consumer */
   _Atomic uint32_t full;             /* the producer sleeps on tail */
 };
+
+/* ---- busy time: the clock is read only where the thread has to wait anyway ------------------------- */
+
+static void rest(yk_stream *s) {
+  uint64_t now = yk__cpu_host->now_ns();
+  atomic_store_explicit(&s->busy, atomic_load_explicit(&s->busy, memory_order_relaxed) + (now - s->woke), memory_order_relaxed);
+}
+
+static void wake(yk_stream *s) { s->woke = yk__cpu_host->now_ns(); }
+
+yk_code yk__cpu_stream_busy(yk_stream *s, uint64_t *ns) {
+  if (s->is_inline) return YK_CPU_FAIL(EUNSUPPORTED, "a stream on the calling thread has no time of its own");
+  *ns = atomic_load_explicit(&s->busy, memory_order_relaxed);
+  return YK_OK;
+}
+
+static void await_event(yk_stream *s, yk_event *e, uint32_t generation) {
+  if (yk__cpu_event_reached(e, generation)) return;
+  if (!s->is_inline) rest(s);
+  yk__cpu_event_await(e, generation);
+  if (!s->is_inline) wake(s);
+}
 
 /* ---- executing ------------------------------------------------------------------------------------ */
 
@@ -60,7 +84,7 @@ static void execute(yk_stream *s, yk_entry *e) {
     return;
   }
   if (e->kind == WAIT) {
-    yk__cpu_event_await(e->a, (uint32_t)e->n);
+    await_event(s, e->a, (uint32_t)e->n);
     return;
   }
   if (s->code != YK_OK) return;
@@ -82,13 +106,21 @@ static void execute(yk_stream *s, yk_entry *e) {
   s->done++;
 }
 
-/* The next entry, waiting for one if there is none. */
-static yk_entry *next_entry(yk_stream *s, uint32_t tail) {
+static void wait_for_entry(yk_stream *s, uint32_t tail) {
   for (uint32_t turn = 0; atomic_load(&s->head) == tail && yk__cpu_spin(turn);) turn++;
   while (atomic_load(&s->head) == tail) {
     atomic_store(&s->sleeping, 1);
     if (atomic_load(&s->head) == tail) yk__cpu_sleep(&s->head, tail);
     atomic_store(&s->sleeping, 0);
+  }
+}
+
+/* The next entry, waiting for one if there is none. */
+static yk_entry *next_entry(yk_stream *s, uint32_t tail) {
+  if (atomic_load(&s->head) == tail) {
+    rest(s);
+    wait_for_entry(s, tail);
+    wake(s);
   }
   return (yk_entry *)(void *)(s->ring + (tail & (RING_BYTES - 1)));
 }
@@ -97,6 +129,7 @@ static void *stream_main(void *arg) {
   yk_stream *s = arg;
   if (s->dev->pin) yk__cpu_host->pin((int)s->dev->first_core, (int)s->dev->ncores);
   yk__cpu_host->team_set((int)s->dev->stream_cores);
+  wake(s);
   uint32_t tail = 0;
   for (;;) {
     yk_entry *e = next_entry(s, tail);

@@ -20,6 +20,13 @@ const yk_driver *yk__driver_find(const char *name);
 /* Refuse a table that is half filled, of another major, or too short: names the first missing entry. */
 yk_code yk__driver_check(const yk_driver *d) YK_CHECKED;
 
+/* What the sessions' runs count, in shared memory as well. Busy is the sum of both times: streams with a thread of their own tell how
+ * long they worked; of others each run counts as a whole. */
+typedef struct yk_work_counters {
+  _Atomic uint64_t runs;                             /* steps that this device had a part in */
+  _Atomic uint64_t run_ns, stream_ns;
+} yk_work_counters;
+
 typedef struct yk_device {
   uint16_t index;
   yk_device_spec spec;                               /* full: job localhost, replica 0, task 0, type, id */
@@ -38,6 +45,8 @@ typedef struct yk_device {
   uint16_t part, parts;                              /* number among the parts of one device; parts 0 = a whole device */
   uint64_t limit;                                    /* bytes */
   _Atomic uint64_t in_use, peak;
+  yk_work_counters *work;                            /* yk_devices.work, or in `slot` */
+  struct yk_board_slot *slot;                        /* where other processes see the counters; NULL: nowhere. See board.h */
 } yk_device;
 
 typedef struct yk_device_request {                   /* one group of equal devices to open */
@@ -55,6 +64,8 @@ typedef struct yk_device_request {                   /* one group of equal devic
 typedef struct yk_devices {
   uint16_t n;
   yk_device *at;
+  yk_work_counters *work;                            /* [n] */
+  struct yk_board_page *board;                       /* that has slots of these devices; NULL: none */
   void *kernels;                                     /* plan/kernels.c: what the drivers have kernels for; one block, freed with this */
 } yk_devices;
 

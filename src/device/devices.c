@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "device/device.h"
+#include "device/board.h"
 
 static int is_host(const yk_device *d) { return d->info.bus[0] == '\0'; }
 static int is_type(const yk_device *d, const char *type) { return strcmp(d->spec.type, type) == 0; }
@@ -194,6 +194,7 @@ static yk_code open_all(yk_devices *all, uint16_t nrequests, const yk_device_req
     if (d->part_of) d->dev = d->part_of->dev;
     else rc = d->driver->open(d->ordinal, &d->config, &d->dev);
     if (rc != YK_OK) return yk__fail_prefix(rc, "%s", d->name);
+    d->work = &all->work[i];
   }
   return YK_OK;
 }
@@ -205,7 +206,8 @@ yk_code yk__devices_open(uint16_t nrequests, const yk_device_request *requests, 
   yk_devices *all = yk__calloc(1, sizeof *all);
   if (!all) return YK_ENOMEM;
   all->at = yk__calloc(total, sizeof *all->at);
-  yk_code rc = all->at ? open_all(all, nrequests, requests, ncores) : YK_ENOMEM;
+  all->work = yk__calloc(total, sizeof *all->work);
+  yk_code rc = all->at && all->work ? open_all(all, nrequests, requests, ncores) : YK_ENOMEM;
   if (rc != YK_OK) {
     yk__devices_close(all);
     return rc;
@@ -222,7 +224,9 @@ void yk__devices_close(yk_devices *all) {
     d->driver->stream_close(atomic_load(&d->stream));
     if (!d->part_of) d->driver->close(d->dev);
   }
+  yk__board_withdraw(all);
   yk__free(all->kernels);
+  yk__free(all->work);
   yk__free(all->at);
   yk__free(all);
 }

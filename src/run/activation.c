@@ -58,6 +58,8 @@ static yk_code open_lanes(yk_run *r) {
     yk_lane *l = &r->lane[k];
     l->device = &r->devices->at[p->stream_dev[k]];
     l->driver = l->device->driver;
+    l->counts = true;
+    for (uint32_t j = 0; j < k; j++) l->counts &= r->lane[j].device != l->device;
     if (p->nstream == 1) {
       yk_code rc = l->driver->stream_open(l->device->dev, YK_STREAM_INLINE, &l->stream);
       r->is_inline = rc == YK_OK;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "device/board.h"
 #include "run/run.h"
 
 bool yk__instr_works(const yk_instr *i) {
@@ -177,6 +178,7 @@ static yk_code sync_lanes(yk_run *r, yk_code rc, uint32_t at) {
 yk_code yk__run_begin(yk_run *r, int64_t counter) {
   const yk_plan *p = r->plan;
   r->failed_at = YK__NO_INSTR;
+  r->began = yk__coarse_ns();
   r->counter_value = counter;
   for (uint32_t k = 0; k < p->nstream; k++) r->lane[k].base = r->lane[k].before = 0;
   for (uint32_t c = 0; c < r->ncounter; c++) {
@@ -191,7 +193,24 @@ yk_code yk__run_begin(yk_run *r, int64_t counter) {
   return YK_OK;
 }
 
-yk_code yk__run_finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) {
+/* For whoever watches: one relaxed addition a device. */
+static void count_run(yk_run *r) {
+  uint64_t took = yk__coarse_ns() - r->began, busy;
+  for (uint32_t k = 0; k < r->plan->nstream; k++) {
+    yk_lane *l = &r->lane[k];
+    if (!l->counts) continue;
+    yk_work_counters *w = l->device->work;
+    yk__board_memory(l->device);
+    atomic_fetch_add_explicit(&w->runs, 1, memory_order_relaxed);
+    if (r->is_inline || !YK_HAS(l->driver, stream_busy)) {
+      if (took > 0) atomic_fetch_add_explicit(&w->run_ns, took, memory_order_relaxed);
+    } else if (l->driver->stream_busy(l->stream, &busy) == YK_OK) {
+      atomic_store_explicit(&w->stream_ns, busy, memory_order_relaxed);
+    }
+  }
+}
+
+static yk_code finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) {
   if (r->is_inline && rc == YK_OK) {
     uint64_t failed = 0;
     rc = r->lane[0].driver->stream_sync(r->lane[0].stream, &failed);
@@ -207,6 +226,12 @@ yk_code yk__run_finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) {
     if (rc == YK_OK && wait_lanes(r, io->timeout_ms, &lane) != YK_OK) return out_of_time(r, io->timeout_ms, lane);
   }
   return sync_lanes(r, rc, at);
+}
+
+yk_code yk__run_finish(yk_run *r, const yk_io *io, yk_code rc, uint32_t at) {
+  rc = finish(r, io, rc, at);
+  if (rc == YK_OK) count_run(r);
+  return rc;
 }
 
 yk_code yk__run_drain(yk_run *r, int64_t timeout_ms) {

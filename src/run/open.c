@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "device/board.h"
 #include "device/machine.h"
 #include "device/virtual.h"
 #include "device/visible.h"
@@ -279,6 +280,24 @@ yk_code yk_select_gpu(int32_t id) {
   return yk__param_set("visible_devices", text);
 }
 
+/* Let other processes see the devices' counters. */
+static yk_code publish(yk_session *s) {
+  uint16_t n = s->devices->n;
+  yk_code rc = YK_OK;
+  yk_board_about *about = yk__calloc(n, sizeof *about);
+  if (about == NULL) return YK_ENOMEM;
+  for (uint16_t i = 0; i < n && rc == YK_OK; i++) {
+    yk_device_info d;
+    rc = yk_session_device(s, i, &d);
+    if (rc != YK_OK) break;
+    snprintf(about[i].bus, sizeof about[i].bus, "%s", d.bus);
+    snprintf(about[i].uuid, sizeof about[i].uuid, "%s", d.uuid);
+  }
+  if (rc == YK_OK) yk__board_publish(s->devices, about);
+  yk__free(about);
+  return rc;
+}
+
 yk_code yk__session_open_devices(yk_session *s, const yk_session_options *options) {
   yk_session_options *o = &s->options;
   char driver[32];
@@ -295,7 +314,7 @@ yk_code yk__session_open_devices(yk_session *s, const yk_session_options *option
   if (o->cpu_bytes == 0) o->cpu_bytes = limit ? limit : bytes;
   yk_code rc = open_all(s, driver, limit ? limit : bytes / 4, &g);
   gpus_free(&g);
-  return rc;
+  return rc == YK_OK ? publish(s) : rc;
 }
 
 void yk__session_log_devices(const yk_session *s) {

@@ -31,6 +31,7 @@ typedef struct yk_lane {             /* one stream of a plan */
   yk_device *device;
   yk_event *done;                    /* threaded lanes: recorded after the last instruction, to wait with a time limit */
   uint32_t base;                     /* first instruction not covered by a sync yet */
+  bool counts;                       /* the first lane of its device: runs are counted once */
   uint32_t before;                   /* run counters enqueued since that sync, before instruction `base` */
 } yk_lane;
 
@@ -46,6 +47,7 @@ typedef struct yk_run {              /* arenas, streams, events and resolved arg
   void **bounce;                     /* [ninstr] host memory of copies between drivers; NULL if there are none */
   yk_event **mark;                   /* [2*ninstr] begin and end of each piece of work; made by the first traced run */
   int64_t counter_value;
+  uint64_t began;                    /* coarse clock */
   uint32_t failed_at;                /* instruction that a mid-run sync blamed */
   bool is_inline;                    /* one lane, which works on the calling thread */
   bool marked;                       /* `mark` is complete */

@@ -17,8 +17,8 @@ enum { YK__WHY_BYTES = 400, YK__SHORT_BYTES = 24 };
 
 /* The median of x [n], n > 0, which it sorts. */
 double yk__median(double *x, size_t n);
-/* Run `once` at least `least` and at most `most` times (most <= YK__SAMPLES), until `seconds` are over; `median` is in seconds, `runs`
- * how often. The caller warms up. The first failure of `once` ends it. */
+/* Run `once` until `seconds` are over, but at least `least` and at most `most` times (most <= YK__SAMPLES); less than the least only if
+ * that took a second longer. `median` is in seconds, `runs` how often. The caller warms up. The first failure of `once` ends it. */
 enum { YK__SAMPLES = 256 };
 yk_code yk__repeat(yk_code (*once)(void *arg), void *arg, uint32_t least, uint32_t most, double seconds, double *median,
                    uint32_t *runs) YK_CHECKED;

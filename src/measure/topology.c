@@ -15,7 +15,7 @@
 
 /* Bytes of a copy: beyond a core's caches, but little enough to be quick; less where there are many devices or little memory. */
 enum { BLOCK = 32 << 20, SMALL_BLOCK = 4 << 20, LEAST_BLOCK = 4096, MANY = 8, WORD = 4 };
-enum { LEAST_COPIES = 3, MOST_COPIES = 9, LEAST_WORDS = 10, MOST_WORDS = 200 };
+enum { LEAST_COPIES = 3, MOST_COPIES = 9, LEAST_WORDS = 10, MOST_WORDS = 200, WARM_WORDS = 3 };
 
 typedef struct side {              /* one device and its two pieces of memory */
   yk_device *d;
@@ -129,7 +129,7 @@ static yk_code measure_route(route *r, double seconds, yk_link *out) {
   YK_TRY(copy_once(r));
   YK_TRY(yk__repeat(copy_once, r, LEAST_COPIES, MOST_COPIES, 0.8 * seconds, &block, &out->copies));
   r->bytes = WORD;
-  for (int i = 0; i < LEAST_WORDS; i++) YK_TRY(copy_once(r));
+  for (int i = 0; i < WARM_WORDS; i++) YK_TRY(copy_once(r));
   YK_TRY(yk__repeat(copy_once, r, LEAST_WORDS, MOST_WORDS, 0.2 * seconds, &word, &runs));
   out->bytes = bytes;
   out->bytes_per_second = (double)bytes / block;

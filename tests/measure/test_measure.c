@@ -28,8 +28,7 @@ static yk_code count_call(void *arg) {
 
 static yk_code slow_call(void *arg) {
   (void)arg;
-  calls++;
-  nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+  nanosleep(&(struct timespec){ .tv_nsec = 600000000 }, NULL);
   return YK_OK;
 }
 
@@ -44,9 +43,11 @@ static void test_repeat(void **state) {
   CHECK_INT(runs, 5);
   assert_true(median > 0);
   calls = 0;
-  CHECK_OK(yk__repeat(slow_call, NULL, 3, 200, 1e-9, &median, &runs));      /* out of time: the least */
+  CHECK_OK(yk__repeat(count_call, NULL, 3, 200, 0, &median, &runs));        /* out of time: the least */
   CHECK_INT(runs, 3);
-  if (median < 0.002) fail_msg("sleeping 2 ms took %g s", median);
+  CHECK_OK(yk__repeat(slow_call, NULL, 100, 200, 0, &median, &runs));
+  if (median < 0.6) fail_msg("sleeping 0.6 s took %g s", median);
+  if (runs < 1 || runs > 2) fail_msg("%u runs of 0.6 s within the second that it has patience for", runs);
   calls = 0;
   CHECK_OK(yk__repeat(count_call, NULL, 1, 1000000, 1e9, &median, &runs));
   CHECK_INT(runs, YK__SAMPLES);
@@ -167,7 +168,7 @@ static yk_session *open_session(const yk_session_options *o, yk_graph **g) {
 
 static void check_link(const yk_link *l, yk_link_kind kind) {
   if (l->kind != kind) fail_msg("a link of kind %s, expected %s", yk__link_text(l->kind), yk__link_text(kind));
-  if (!l->measured || !(l->bytes_per_second > 0) || !(l->latency > 0) || l->copies < 3 || l->bytes == 0 ||
+  if (!l->measured || !(l->bytes_per_second > 0) || !(l->latency > 0) || l->copies < 1 || l->bytes == 0 ||
       !isfinite(l->bytes_per_second))
     fail_msg("%s: measured %d, %g bytes/s, %g s, %u copies of %llu bytes: %s", yk__link_text(kind), l->measured,
              l->bytes_per_second, l->latency, l->copies, (unsigned long long)l->bytes, l->why);
@@ -182,7 +183,9 @@ static void test_virtual_gpus(void **state) {
   o.virtual_gpus = 2;
   o.virtual_gpu_bytes = 64 << 20;
   yk_session *s = open_session(&o, &g);
-  uint64_t live = yk__alloc_live();
+  CHECK_OK(yk__topology_measure(s, 0, &t));
+  yk__topology_free(&t);
+  uint64_t live = yk__alloc_live();                          /* with streams and pools */
   CHECK_OK(yk__topology_measure(s, BLINK, &t));
   CHECK_INT(t.n, 3);
   for (size_t i = 0; i < 3; i++) {
@@ -202,8 +205,7 @@ static void test_virtual_gpus(void **state) {
   yk__str_free(&out);
   yk__topology_free(&t);
   CHECK_INT(t.n, 0);
-  if (yk__alloc_live() > live + 8) fail_msg("%llu allocations before, %llu after: streams alone keep something",
-                                            (unsigned long long)live, (unsigned long long)yk__alloc_live());
+  CHECK_INT(yk__alloc_live(), live);
   yk_session_close(s);
   yk_graph_free(g);
 }
@@ -306,7 +308,7 @@ static void test_bench(void **state) {
   for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
     yk_number x;
     yk__bench(&o, "/job:localhost/replica:0/task:0/device:GPU:0", want[i].what, &x);
-    if (!x.measured || !(x.value > 0) || !isfinite(x.value) || x.runs < 3)
+    if (!x.measured || !(x.value > 0) || !isfinite(x.value) || x.runs < 1)
       fail_msg("%zu: %g in %u runs: %s", i, x.value, x.runs, x.why);
     if (x.size > want[i].size || x.size < want[i].size / 4)
       fail_msg("%zu: size %lld, expected at most %lld", i, (long long)x.size, (long long)want[i].size);

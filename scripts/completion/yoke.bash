@@ -16,7 +16,7 @@ _yoke() {
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split | --checkpoint-every | --keep | --keep-every) return ;;
-    --holdout | --label | --classes | --skip-corrupt) return ;;
+    --holdout | --label | --classes | --skip-corrupt | --watch | --count) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
@@ -27,7 +27,7 @@ _yoke() {
       --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
-    devices) options="--virtual-gpus --split --save --rehearse --topology --bench --json --help" ;;
+    devices) options="--virtual-gpus --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus --require --json --help" ;;
     config) options="--dump --json --help" ;;
     params) options="--json --help" ;;

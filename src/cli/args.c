@@ -104,6 +104,11 @@ int yk__opt_set(const yk_opt *o, const char *value, yk_cli *out) {
     memcpy(field, &on, sizeof on);
     return 0;
   }
+  if (value == NULL) {
+    double none = 0;
+    memcpy(field, &none, sizeof none);
+    return 0;
+  }
   if (value[0] == '\0') return yk__die(YK__EXIT_USAGE, "%s needs a value: %s %s", o->name, o->name, o->value);
   if (strlen(value) > YK__MAX_VALUE)
     return yk__die(YK__EXIT_USAGE, "%s '%s': a value of %zu characters; at most %d are taken", o->name, yk__shown(value),
@@ -124,7 +129,10 @@ static int option(yk_verb_id verb, int argc, char **argv, int *i, yk_cli *out) {
   if (o->name == NULL) return unknown(verb, text);
   if (o->kind == YK__OPT_FLAG && equals != NULL)
     return yk__die(YK__EXIT_USAGE, "%s takes no value, got '%s'", o->name, yk__shown(equals + 1));
-  if (o->kind != YK__OPT_FLAG) {
+  if (o->kind == YK__OPT_MAYBE) {
+    if (equals != NULL) value = equals + 1;
+    else if (*i + 1 < argc && isdigit((unsigned char)argv[*i + 1][0])) value = argv[++*i];
+  } else if (o->kind != YK__OPT_FLAG) {
     if (equals != NULL) value = equals + 1;
     else if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) value = argv[++*i];
     else return yk__die(YK__EXIT_USAGE, "%s needs a value: %s %s", o->name, o->name, o->value);

@@ -25,7 +25,9 @@ typedef struct yk_cli {              /* every option of every command; what was 
       *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr and seed < 0: not given */
   int64_t classes, skip_corrupt;
+  int64_t count;                     /* 0: not given */
   double epochs, lr, interval, holdout;
+  double watch;                      /* seconds; < 0: not given, 0: without a value */
   bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
@@ -40,7 +42,8 @@ typedef struct yk_verb {
   int (*run)(const yk_cli *c);
 } yk_verb;
 
-typedef enum yk_opt_kind { YK__OPT_FLAG, YK__OPT_TEXT, YK__OPT_INT, YK__OPT_REAL } yk_opt_kind;
+typedef enum yk_opt_kind { YK__OPT_FLAG, YK__OPT_TEXT, YK__OPT_INT, YK__OPT_REAL,
+                           YK__OPT_MAYBE } /* MAYBE: a number, 0 if the option comes without one */ yk_opt_kind;
 typedef struct yk_opt {
   const char *name, *value;          /* "--batch", "N" (NULL: a flag) */
   yk_opt_kind kind;

@@ -65,7 +65,7 @@ void yk__json_bool(yk_json *j, const char *key, bool value) {
 
 void yk__json_break(yk_json *j) {
   if (j->comma) yk__str_put(&j->text, ",", 1);
-  yk__str_put(&j->text, "\n", 1);
+  if (!j->flat) yk__str_put(&j->text, "\n", 1);
   j->comma = false;
 }
 

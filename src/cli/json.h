@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include "base/str.h"
 
-typedef struct yk_json { yk_str text; bool comma; } yk_json;   /* {0} = empty */
+typedef struct yk_json { yk_str text; bool comma, flat; } yk_json;   /* {0} = empty; flat: all in one line */
 
 /* key NULL: an element of an array, or the outermost value. kind: '{' or '['; to close: '}' or ']'. */
 void yk__json_open(yk_json *j, const char *key, char kind);

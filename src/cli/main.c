@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "cli/cli.h"
+#include "device/board.h"
 
 const yk_verb yk__verbs[YK__NVERBS] = {
   [YK__TRAIN]    = { "train", "MODEL", "train a built-in network and leave weights, metrics and a report in a folder",
@@ -56,6 +57,9 @@ static int run_verb(yk_verb_id id, int argc, char **argv) {
   }
   status = check_settings();
   if (status != 0) return status;
+  char command[YK__BOARD_COMMAND];
+  snprintf(command, sizeof command, "yoke %s%s%.60s", c.verb, c.model != NULL ? " " : "", c.model != NULL ? c.model : "");
+  yk__board_command(command);
   return yk__verbs[id].run(&c);
 }
 

@@ -65,6 +65,9 @@ const yk_opt yk__options[] = {
     "measure the copies between every two devices and tell which can train together" },
   { "--bench", NULL, YK__OPT_FLAG, FIELD(bench), 0, 0, BIT(DEVICES),
     "measure GFLOP/s, GB/s and training images/s of each device; the fastest first" },
+  { "--watch", "[SECONDS]", YK__OPT_MAYBE, FIELD(watch), 0.05, 86400, BIT(DEVICES),
+    "show devices and running jobs again and again (default: every 2 seconds)" },
+  { "--count", "N", YK__OPT_INT, FIELD(count), 1, 1e12, BIT(DEVICES), "end --watch after so many times" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
   { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) |
@@ -74,7 +77,7 @@ const yk_opt yk__options[] = {
   { 0 },
 };
 
-const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5, .holdout = 0.1 };
+const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5, .holdout = 0.1, .watch = -1 };
 
 static void print_option(const yk_opt *o) {
   char left[64];

@@ -48,6 +48,7 @@ int yoke_setup(void **state) {
   snprintf(folder, sizeof folder, "%s/yoke-cli-XXXXXX", tmp != NULL ? tmp : "/tmp");
   if (mkdtemp(folder) == NULL || chdir(folder) != 0) { print_error("%s: %s\n", folder, strerror(errno)); return -1; }
   clear_settings();
+  setenv("XDG_RUNTIME_DIR", folder, 1);             /* what other tests run at the same time is not seen here */
   return 0;
 }
 

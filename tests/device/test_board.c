@@ -144,6 +144,7 @@ static void test_counts(void **state) {
   CHECK_INT(atomic_load(&gpu->work.runs), before + 5);
   CHECK_INT(atomic_load(&find(&b, 0, "GPU:1")->work.runs), 5);
   assert_true(d.bytes_in_use > 0);
+  if (atomic_load(&gpu->work.stream_ns) == 0) fail_msg("a stream that worked was never busy");
   CHECK_INT(atomic_load(&gpu->memory.held), d.bytes_in_use);
   CHECK_INT(atomic_load(&gpu->memory.in_use), d.bytes_in_use);
   CHECK_INT(atomic_load(&gpu->memory.peak_in_use), d.bytes_peak);
@@ -151,6 +152,37 @@ static void test_counts(void **state) {
   yk_step_free(step);
   yk_session_close(s);
   yk_graph_free(g);
+}
+
+/* A stream tells how long it worked once it has run out of work; one on the calling thread tells nothing. */
+static void test_busy(void **state) {
+  const yk_driver *driver = yk__driver_find("cpu");
+  yk_dev_config config = { .size = sizeof config, .ncores = 1 };
+  yk_dev *dev;
+  yk_stream *stream;
+  yk_mem mem;
+  uint64_t before = 0, after = 0, failed = 0;
+  (void)state;
+  assert_non_null(driver);
+  assert_true(YK_HAS(driver, stream_busy));
+  CHECK_OK(driver->open(0, &config, &dev));
+  CHECK_OK(driver->mem_alloc(dev, YK_DEVICE_MEM, 1 << 20, &mem));
+  CHECK_OK(driver->stream_open(dev, YK_STREAM_INLINE, &stream));
+  before = 77;
+  CHECK_CODE(driver->stream_busy(stream, &before), YK_EUNSUPPORTED, "calling thread");
+  CHECK_INT(before, 77);
+  driver->stream_close(stream);
+  CHECK_OK(driver->stream_open(dev, 0, &stream));
+  CHECK_OK(driver->stream_busy(stream, &before));
+  for (int i = 0; i < 100000 && after <= before; i++) {      /* it may look for more before it counts */
+    CHECK_OK(driver->fill(stream, mem, (uint8_t)i));
+    CHECK_OK(driver->stream_sync(stream, &failed));
+    CHECK_OK(driver->stream_busy(stream, &after));
+  }
+  if (after <= before) fail_msg("busy for %llu ns before, for %llu after", (unsigned long long)before, (unsigned long long)after);
+  driver->stream_close(stream);
+  driver->mem_free(dev, mem);
+  driver->close(dev);
 }
 
 /* One file for all sessions; it goes with the last. */
@@ -467,7 +499,7 @@ static void test_process_start(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    TEST(test_published), TEST(test_counts), TEST(test_sessions), TEST(test_killed), TEST(test_forked), TEST(test_private),
+    TEST(test_published), TEST(test_counts), TEST(test_busy), TEST(test_sessions), TEST(test_killed), TEST(test_forked), TEST(test_private),
     TEST(test_folder), TEST(test_foreign_files), TEST(test_bad_slots), TEST(test_garbage), TEST(test_out_of_memory),
     TEST(test_process_start),
   };

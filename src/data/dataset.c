@@ -166,7 +166,7 @@ yk_code yk__dataset_get(const yk_dataset *d, int64_t i, void *const *out) {
     if (rc != YK_ECORRUPT || bad == NULL) return rc;
     if (atomic_exchange(&bad[at], 1) == 0) YK_TRY(yk__dataset_skip(d));
   }
-  return YK_FAIL(ECORRUPT, "all %" PRId64 " records are corrupt", d->n);
+  return YK_FAIL(ECORRUPT, "all %" PRId64 " records are corrupt; the first: %s", d->n, d->skips.first);
 }
 
 yk_code yk_dataset_read(const yk_dataset *d, int64_t i, void *const *out) {

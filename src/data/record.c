@@ -9,16 +9,18 @@
 #include <inttypes.h>
 #include <string.h>
 #include "base/alloc.h"
-#include "base/crc32c.h"
 #include "base/error.h"
+#include "base/frame.h"
 #include <yoke/data.h>
 
 #define DEFAULT_MOST ((int64_t)4 << 30)
 
 bool yk__record_begins(const yk_file *f) {
-  uint8_t head[YK__RECORD_HEAD];
-  if (f->bytes < YK__RECORD_HEAD + YK__RECORD_TAIL) return false;
-  if (yk__file_read(f, 0, head, sizeof head) == YK_OK) return yk__crc32c_masked(head, 8) == yk__le32(head + 8);
+  uint8_t head[YK__FRAME_HEAD];
+  uint64_t n;
+  uint32_t is, want;
+  if (f->bytes < YK__FRAME_HEAD + YK__FRAME_TAIL) return false;
+  if (yk__file_read(f, 0, head, sizeof head) == YK_OK) return yk__frame_length(head, &n, &is, &want);
   yk_error_clear();
   return false;
 }
@@ -67,11 +69,11 @@ static yk_code bad_sum(const yk_record_file *r, int64_t i, int64_t at, const cha
                  want);
 }
 
-yk_code yk__record_length(const yk_record_file *r, int64_t i, int64_t at, const uint8_t head[YK__RECORD_HEAD], int64_t *n) {
-  uint32_t is = yk__crc32c_masked(head, 8), want = yk__le32(head + 8);
-  uint64_t length = yk__le64(head);
-  int64_t left = r->bytes - at - YK__RECORD_HEAD - YK__RECORD_TAIL;
-  if (is != want) return bad_sum(r, i, at, "length", is, want);
+yk_code yk__record_length(const yk_record_file *r, int64_t i, int64_t at, const uint8_t head[YK__FRAME_HEAD], int64_t *n) {
+  uint32_t is, want;
+  uint64_t length;
+  int64_t left = r->bytes - at - YK__FRAME_HEAD - YK__FRAME_TAIL;
+  if (!yk__frame_length(head, &length, &is, &want)) return bad_sum(r, i, at, "length", is, want);
   if (left < 0 || length > (uint64_t)left)
     return YK_FAIL(ECORRUPT, "'%s': record %" PRId64 " (offset %" PRId64 ") has %" PRIu64 " bytes of data, but the file ends after %" PRId64
                    "; it is cut off", r->f.path, i, at, length, left > 0 ? left : 0);
@@ -81,12 +83,13 @@ yk_code yk__record_length(const yk_record_file *r, int64_t i, int64_t at, const 
 
 yk_code yk__record_get(const yk_record_file *r, int64_t i, int64_t at, int64_t n, uint8_t *room) {
   int64_t length;
-  YK_TRY(yk__record_bytes(r, at, room, YK__RECORD_HEAD + n + YK__RECORD_TAIL));
+  uint32_t is, want;
+  YK_TRY(yk__record_bytes(r, at, room, YK__FRAME_HEAD + n + YK__FRAME_TAIL));
   YK_TRY(yk__record_length(r, i, at, room, &length));
   if (length != n)
     return YK_FAIL(ECORRUPT, "'%s': record %" PRId64 " (offset %" PRId64 ") was changed after it was opened", r->f.path, i, at);
-  uint32_t is = yk__crc32c_masked(room + YK__RECORD_HEAD, (size_t)n), want = yk__le32(room + YK__RECORD_HEAD + n);
-  return is == want ? YK_OK : bad_sum(r, i, at, "data", is, want);
+  if (yk__frame_whole(room + YK__FRAME_HEAD, (size_t)n, room + YK__FRAME_HEAD + n, &is, &want)) return YK_OK;
+  return bad_sum(r, i, at, "data", is, want);
 }
 
 /* ---- a reader for programs ---- */
@@ -118,7 +121,7 @@ static yk_code make_room(yk_record_reader *r, size_t bytes) {
 }
 
 yk_code yk_record_read(yk_record_reader *r, const void **bytes, size_t *n) {
-  uint8_t head[YK__RECORD_HEAD];
+  uint8_t head[YK__FRAME_HEAD];
   int64_t length;
   if (r == NULL || bytes == NULL || n == NULL) return YK_FAIL(EINVAL, "yk_record_read needs a reader and places for the result");
   if (r->at == r->r.bytes) {
@@ -126,17 +129,17 @@ yk_code yk_record_read(yk_record_reader *r, const void **bytes, size_t *n) {
     *n = 0;
     return YK_OK;
   }
-  if (r->r.bytes - r->at < YK__RECORD_HEAD)
+  if (r->r.bytes - r->at < YK__FRAME_HEAD)
     return YK_FAIL(ECORRUPT, "'%s': record %" PRId64 " (offset %" PRId64 ") is cut off after %" PRId64 " bytes", r->r.f.path,
                    r->i, r->at,
                    r->r.bytes - r->at);
   YK_TRY(yk__record_bytes(&r->r, r->at, head, sizeof head));
   YK_TRY(yk__record_length(&r->r, r->i, r->at, head, &length));
-  YK_TRY(make_room(r, (size_t)length + YK__RECORD_HEAD + YK__RECORD_TAIL));
+  YK_TRY(make_room(r, (size_t)length + YK__FRAME_HEAD + YK__FRAME_TAIL));
   YK_TRY(yk__record_get(&r->r, r->i, r->at, length, r->room));
   r->i++;
-  r->at += YK__RECORD_HEAD + length + YK__RECORD_TAIL;
-  *bytes = r->room + YK__RECORD_HEAD;
+  r->at += YK__FRAME_HEAD + length + YK__FRAME_TAIL;
+  *bytes = r->room + YK__FRAME_HEAD;
   *n = (size_t)length;
   return YK_OK;
 }

@@ -1,16 +1,15 @@
 /*
  * record.h - TFRecord files: records one after the other, each with its length, and checksums of both.
  *
- * A record is a u64 length, the masked CRC-32C of those 8 bytes, the data, and the masked CRC-32C of the data; all little end first.
- * Nothing marks the beginning of a record, so behind a damaged length nothing in that file can be found any more.
+ * Nothing marks the beginning of a record, so behind a damaged length nothing in that file can be found any more. The framing itself
+ * is in base/frame.h.
  */
 #ifndef YK_DATA_RECORD_H
 #define YK_DATA_RECORD_H
 
 #include <stdbool.h>
+#include "base/frame.h"
 #include "data/file.h"
-
-enum { YK__RECORD_HEAD = 12, YK__RECORD_TAIL = 4 };
 
 typedef struct yk_record_file {
   yk_file f;
@@ -25,7 +24,7 @@ void yk__record_close(yk_record_file *r);
 bool yk__record_begins(const yk_file *f);
 
 /* Length of the data of record `i` at offset `at`, its head checked: it fits in the file. ECORRUPT. */
-yk_code yk__record_length(const yk_record_file *r, int64_t i, int64_t at, const uint8_t head[YK__RECORD_HEAD],
+yk_code yk__record_length(const yk_record_file *r, int64_t i, int64_t at, const uint8_t head[YK__FRAME_HEAD],
                           int64_t *n) YK_CHECKED;
 /* Head, data and tail of record i, `n` bytes of data, into `room` (all of them); both checksums verified. */
 yk_code yk__record_get(const yk_record_file *r, int64_t i, int64_t at, int64_t n, uint8_t *room) YK_CHECKED;

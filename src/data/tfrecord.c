@@ -41,7 +41,7 @@ static yk_code at_record(yk_code rc, const yk_shard *h, int64_t k) {
 /* The data of example i: *room, to be freed, holds it. */
 static yk_code get_record(const yk_shards *s, int64_t i, uint8_t **room, yk_span *data) {
   const yk_shard *h = find_shard(s, i);
-  int64_t k = i - h->first, bytes = h->offset[k + 1] - h->offset[k], n = bytes - YK__RECORD_HEAD - YK__RECORD_TAIL;
+  int64_t k = i - h->first, bytes = h->offset[k + 1] - h->offset[k], n = bytes - YK__FRAME_HEAD - YK__FRAME_TAIL;
   uint8_t *p = yk__alloc((size_t)bytes);
   if (p == NULL) return YK_FAIL(ENOMEM, "no memory for a record of %" PRId64 " bytes of '%s'", n, h->r.f.path);
   yk_code rc = yk__record_get(&h->r, k, h->offset[k], n, p);
@@ -50,7 +50,7 @@ static yk_code get_record(const yk_shards *s, int64_t i, uint8_t **room, yk_span
     return rc;
   }
   *room = p;
-  *data = (yk_span){ p + YK__RECORD_HEAD, p + YK__RECORD_HEAD + n };
+  *data = (yk_span){ p + YK__FRAME_HEAD, p + YK__FRAME_HEAD + n };
   return YK_OK;
 }
 
@@ -128,27 +128,27 @@ static const yk_reader reader = { .read = read_one, .close = close_all };
 /* A part of a file, so that small records do not cost a call each. */
 typedef struct yk_window { const yk_record_file *r; int64_t at, n; uint8_t *p; } yk_window;
 
-static yk_code look(yk_window *w, int64_t at, uint8_t head[YK__RECORD_HEAD]) {
-  if (at < w->at || at + YK__RECORD_HEAD > w->at + w->n) {
+static yk_code look(yk_window *w, int64_t at, uint8_t head[YK__FRAME_HEAD]) {
+  if (at < w->at || at + YK__FRAME_HEAD > w->at + w->n) {
     w->at = at;
     w->n = w->r->bytes - at < WINDOW ? w->r->bytes - at : WINDOW;
     YK_TRY(yk__record_bytes(w->r, at, w->p, w->n));
   }
-  memcpy(head, w->p + (at - w->at), YK__RECORD_HEAD);
+  memcpy(head, w->p + (at - w->at), YK__FRAME_HEAD);
   return YK_OK;
 }
 
 /* Behind record k at *at; ECORRUPT: nothing can be found there. */
 static yk_code step(yk_window *w, int64_t k, int64_t *at) {
   const yk_record_file *r = w->r;
-  uint8_t head[YK__RECORD_HEAD];
+  uint8_t head[YK__FRAME_HEAD];
   int64_t n;
-  if (r->bytes - *at < YK__RECORD_HEAD)
+  if (r->bytes - *at < YK__FRAME_HEAD)
     return YK_FAIL(ECORRUPT, "'%s': record %" PRId64 " (offset %" PRId64 ") is cut off after %" PRId64 " bytes", r->f.path, k,
                    *at, r->bytes - *at);
   YK_TRY(look(w, *at, head));
   YK_TRY(yk__record_length(r, k, *at, head, &n));
-  *at += YK__RECORD_HEAD + n + YK__RECORD_TAIL;
+  *at += YK__FRAME_HEAD + n + YK__FRAME_TAIL;
   return YK_OK;
 }
 

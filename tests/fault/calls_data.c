@@ -199,7 +199,7 @@ const fault_case fault_data[] = {
   { .names = "yk_dataset_read", .open = read_open, .call = read_one, .close = pictures_close, .least = 8 },
   { .names = "yk_dataset_tensors", .open = tensors_open, .call = tensors, .intact = no_data, .close = tensors_close, .least = 5 },
   { .names = "yk_record_writer_open", .open = folder_open, .call = writer_open, .intact = no_writer, .close = writer_close, .least = 3 },
-  { .names = "yk_record_write_example", .open = write_open, .call = write_example, .good = write_good, .close = writer_close, .least = 6 },
+  { .names = "yk_record_write_example", .open = write_open, .call = write_example, .good = write_good, .close = writer_close, .least = 3 },
   { .names = "yk_record_reader_open", .open = nothing_yet, .call = reader_open, .intact = no_reader, .close = reader_close, .least = 5 },
   { .names = "yk_record_read", .open = reading_open, .call = read_record, .close = reader_close, .least = 1 },
   { 0 },

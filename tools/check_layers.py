@@ -21,7 +21,7 @@ MAY = {  # layer -> layers it may include
     "plan": "base tensor device op graph ops",  # ops: only the table of fusions
     "run": "base tensor device op graph plan comm",
     "data": "base tensor",
-    "store": "base tensor graph run",
+    "store": "base tensor op graph run",
     "train": "base tensor op graph autodiff run store data",
     "model": "base tensor op graph autodiff run store data train",
     "measure": "base device run",

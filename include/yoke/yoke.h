@@ -14,6 +14,7 @@
 #include "model.h"
 #include "nn.h"
 #include "session.h"
+#include "summary.h"
 #include "train.h"
 
 #endif

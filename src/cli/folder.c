@@ -6,31 +6,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/error.h"
 #include "cli/metrics.h"
 #include "store/disk.h"
-
-static bool is_folder(const char *path) {
-  struct stat s;
-  return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
-/* path is changed on the way and is itself again at the end. errno tells a failure. */
-static bool make_all(char *path) {
-  for (char *p = path + 1; *p != '\0'; p++) {
-    if (*p != '/') continue;
-    *p = '\0';
-    bool good = mkdir(path, 0777) == 0 || errno == EEXIST || is_folder(path);
-    *p = '/';
-    if (!good) return false;
-  }
-  if (mkdir(path, 0777) == 0 || is_folder(path)) return true;
-  if (errno == EEXIST) errno = ENOTDIR;
-  return false;
-}
 
 /* A name that is new: two runs may start in the same second. */
 static void default_name(const yk_cli *c, char folder[YK__PATH]) {
@@ -45,8 +25,7 @@ static void default_name(const yk_cli *c, char folder[YK__PATH]) {
 int yk__folder_make(const yk_cli *c, char folder[YK__PATH]) {
   if (c->out != NULL) snprintf(folder, YK__PATH, "%s", c->out);
   else default_name(c, folder);
-  if (!make_all(folder)) return yk__die(YK__EXIT_RUN, "--out: the folder '%s' cannot be made: %s", folder, strerror(errno));
-  return 0;
+  return yk__disk_folders(folder) == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--out: %s", yk_error_message());
 }
 
 yk_code yk__folder_path(const char *folder, const char *name, char out[YK__PATH]) {

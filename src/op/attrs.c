@@ -11,6 +11,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/str.h"
+#include "op/attrs.h"
 #include "op/registry.h"
 
 static const uint64_t zeros[YK__MAX_ATTR_BYTES / sizeof(uint64_t)];
@@ -26,8 +27,7 @@ static unsigned items(const yk_attr *a) {
   return a->kind == YK_INTS || a->kind == YK_DIMS ? a->count : 1;
 }
 
-/* Item i as int64; integer kinds only. */
-static int64_t integer(const yk_attr *a, const void *attrs, unsigned i) {
+int64_t yk__attr_integer(const yk_attr *a, const void *attrs, unsigned i) {
   if (a->kind == YK_DIMS) {
     int64_t v;
     memcpy(&v, field(a, attrs) + i * sizeof v, sizeof v);
@@ -76,7 +76,7 @@ yk_code yk__attrs_check(const yk_op *op, const void *attrs) {
     if (a->kind == YK_REAL) {
       YK_TRY(check_number(op, a, 0, real(a, attrs)));
     } else if (a->kind != YK_SEED && a->kind != YK_STRING && a->kind != YK_POINTER) {
-      for (unsigned i = 0; i < items(a); i++) YK_TRY(check_number(op, a, i, (double)integer(a, attrs, i)));
+      for (unsigned i = 0; i < items(a); i++) YK_TRY(check_number(op, a, i, (double)yk__attr_integer(a, attrs, i)));
     }
   }
   return YK_OK;
@@ -97,7 +97,7 @@ static void add(text *t, const char *fmt, ...) {
 }
 
 /* The names behind the enumerations that attribute structs use, by field name. */
-static const char *enum_text(const yk_attr *a, int64_t v) {
+const char *yk__attr_enum(const yk_attr *a, int64_t v) {
   static const char *const padding[] = { "SAME", "VALID", "EXPLICIT" };
   static const char *const act[] = { "NONE", "RELU", "RELU6", "LEAKY_RELU", "ELU", "SELU", "GELU",
                                      "SILU", "TANH", "SIGMOID", "SOFTPLUS" };
@@ -109,14 +109,14 @@ static const char *enum_text(const yk_attr *a, int64_t v) {
 
 static void add_integers(text *t, const yk_attr *a, const void *attrs) {
   unsigned n = items(a);
-  while (n > 0 && integer(a, attrs, n - 1) == 0) n--;     /* zeros at the end are the defaults */
+  while (n > 0 && yk__attr_integer(a, attrs, n - 1) == 0) n--;     /* zeros at the end are the defaults */
   int differs = 0;
-  for (unsigned i = 0; i < n; i++) differs |= integer(a, attrs, i) != 0 && (double)integer(a, attrs, i) != a->dflt;
+  for (unsigned i = 0; i < n; i++) differs |= yk__attr_integer(a, attrs, i) != 0 && (double)yk__attr_integer(a, attrs, i) != a->dflt;
   if (!differs) return;
   add(t, "%s%s=", t->at ? " " : "", a->name);
   for (unsigned i = 0; i < n; i++) {
-    int64_t v = integer(a, attrs, i);
-    const char *name = enum_text(a, v);
+    int64_t v = yk__attr_integer(a, attrs, i);
+    const char *name = yk__attr_enum(a, v);
     if (i) add(t, ",");
     if (name) add(t, "%s", name); else add(t, "%lld", (long long)v);
   }

@@ -154,6 +154,35 @@ yk_code yk__disk_folder(const char *path) {
   return good ? YK_OK : YK_FAIL(EIO, "the folder '%s' cannot be made: %s", path, reason(why));
 }
 
+/* ---- a file that grows ------------------------------------------------------------------------------------------- */
+
+yk_code yk__disk_create(const char *path, int *fd) {
+  int got = gate("open", path) ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666) : -1;
+  if (got >= 0) return *fd = got, YK_OK;
+  if (errno == EEXIST) return YK_FAIL(EBUSY, "there is a file '%s' already", path);
+  return YK_FAIL(EIO, "'%s' cannot be created: %s", path, reason(errno));
+}
+
+yk_code yk__disk_append(int fd, const char *path, const void *data, size_t n) {
+  guard g;
+  off_t end = lseek(fd, 0, SEEK_END);
+  guard_begin(&g);
+  bool good = end >= 0 && put(fd, path, data, n);
+  guard_end(&g);
+  if (good) return YK_OK;
+  int why = errno;
+  if (end >= 0 && ftruncate(fd, end) != 0) why = errno;
+  return YK_FAIL(EIO, "'%s' cannot be written: %s", path, reason(why));
+}
+
+yk_code yk__disk_finish(int fd, const char *path) {
+  bool good = gate("fsync", path) && (fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP);
+  int why = errno;
+  if (good && !gate("close", path)) { good = false; why = errno; }
+  if (close(fd) != 0 && good) { good = false; why = errno; }
+  return good ? YK_OK : YK_FAIL(EIO, "'%s' cannot be written: %s", path, reason(why));
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------------------------- */
 
 static yk_code read_bytes(FILE *f, const char *path, uint8_t **out, size_t *bytes) {
@@ -184,6 +213,34 @@ yk_code yk__disk_read(const char *path, uint8_t **out, size_t *bytes) {
 yk_code yk__disk_remove(const char *path) {
   if ((gate("unlink", path) && unlink(path) == 0) || errno == ENOENT) return YK_OK;
   return YK_FAIL(EIO, "'%s' cannot be removed: %s", path, reason(errno));
+}
+
+static bool is_folder(const char *path) {
+  struct stat s;
+  return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* `path` is changed on the way and is itself again at the end. errno tells a failure. */
+static bool make_all(char *path) {
+  for (char *p = path + 1; *path != '\0' && *p != '\0'; p++) {
+    if (*p != '/') continue;
+    *p = '\0';
+    bool good = mkdir(path, 0777) == 0 || errno == EEXIST || is_folder(path);
+    *p = '/';
+    if (!good) return false;
+  }
+  if (mkdir(path, 0777) == 0 || is_folder(path)) return true;
+  if (errno == EEXIST) errno = ENOTDIR;
+  return false;
+}
+
+yk_code yk__disk_folders(const char *path) {
+  char *copy = yk__strdup(path);
+  if (copy == NULL) return YK_ENOMEM;
+  bool good = make_all(copy);
+  int why = errno;
+  yk__free(copy);
+  return good ? YK_OK : YK_FAIL(EIO, "the folder '%s' cannot be made: %s", path, strerror(why));
 }
 
 yk_code yk__disk_room(const char *folder, uint64_t bytes, uint64_t largest, const char *what) {

@@ -28,7 +28,8 @@ typedef struct fault_case {
 void fault_run(const fault_case *c);
 
 /* Tables of cases, each ending with {0}: calls_*.c. */
-extern const fault_case fault_values[], fault_data[], fault_sessions[], fault_steps[], fault_training[], fault_checkpoints[];
+extern const fault_case fault_values[], fault_data[], fault_sessions[], fault_steps[], fault_training[], fault_checkpoints[],
+                        fault_events[];
 
 /* Builders (builders.c): the error is kept in the graph. `name` as in the headers. */
 typedef struct fault_inputs {

@@ -10,7 +10,8 @@
 
 const char *const fault_freeing[] = {
   "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
-  "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close", NULL,
+  "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
+  "yk_summary_close", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -36,6 +37,8 @@ const char *const fault_silent[] = {
   /* checkpoint.h */
   "yk_saver_check", "yk_saver_poll", "yk_saver_wait", "yk_checkpoint_path", "yk_checkpoint_step", "yk_checkpoint_note",
   "yk_checkpoint_count", "yk_checkpoint_name", "yk_checkpoint_desc",
+  /* summary.h */
+  "yk_summary_path", "yk_summary_flush",
   NULL,
 };
 
@@ -141,6 +144,11 @@ static void call_checkpoint(yk_saver *w, const yk_session *s, const yk_checkpoin
   see(yk_checkpoint_desc(c, "v"));
 }
 
+static void call_summary(yk_summary_writer *w) {
+  see(yk_summary_path(w));
+  CHECK_OK(yk_summary_flush(w));
+}
+
 /* A checkpoint of the session, and the saver that made it. */
 static void open_checkpoint(yk_session *s, yk_graph *g, char *folder, yk_saver **w, yk_checkpoint **c) {
   yk_value init = yk_global_variables_initializer(g);
@@ -164,6 +172,7 @@ static void remove_folder(const char *folder) {
 void fault_call_silent(void) {
   char folder[] = "/tmp/yoke-fault-XXXXXX";
   yk_saver *w;
+  yk_summary_writer *events;
   yk_checkpoint *c;
   yk_graph *g;
   yk_session *s;
@@ -180,6 +189,8 @@ void fault_call_silent(void) {
   yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ZEROS, NULL);
   CHECK_OK(yk_session_open(g, NULL, &s));
   open_checkpoint(s, g, folder, &w, &c);
+  CHECK_OK(yk_summary_writer_open(folder, NULL, &events));
+  CHECK_OK(yk_summary_scalar(events, "x", 1, 1));
   uint64_t made = yk__alloc_count();
   yk__alloc_fail_from(1);
   call_values(t);
@@ -187,6 +198,7 @@ void fault_call_silent(void) {
   call_data(d, q, records);
   call_session(s);
   call_checkpoint(w, s, c);
+  call_summary(events);
   yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
   assert_non_null(strstr(yk_error_message(), "a failure is kept without memory"));
   CHECK_CODE(yk_graph_status(g), YK_EIO, "a failure is kept without memory");
@@ -195,6 +207,8 @@ void fault_call_silent(void) {
   assert_true(seen > 0);
   CHECK_OK(yk_saver_close(w));
   yk_checkpoint_close(c);
+  CHECK_INT(unlink(yk_summary_path(events)), 0);
+  CHECK_OK(yk_summary_close(events));
   remove_folder(folder);
   yk_record_writer_drop(records);
   yk_queue_close(q);

@@ -12,7 +12,7 @@ _yoke() {
     --data) COMPREPLY=($(compgen -W "shapes10" -- "$word") $(compgen -f -- "$word")); return ;;
     --test-data) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --data-format) COMPREPLY=($(compgen -W "cifar10 idx csv npy npz tfrecord folder" -- "$word")); return ;;
-    --out) COMPREPLY=($(compgen -d -- "$word")); return ;;
+    --out | --tensorboard) COMPREPLY=($(compgen -d -- "$word")); return ;;
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split | --checkpoint-every | --keep | --keep-every) return ;;
@@ -22,7 +22,7 @@ _yoke() {
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out
-      --checkpoint-every --keep --keep-every --resume --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
+      --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;

@@ -29,6 +29,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   double epochs, lr, interval, holdout;
   double watch;                      /* seconds; < 0: not given, 0: without a value */
   bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
+  const char *tensorboard;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
   double keep_every;
@@ -110,6 +111,7 @@ typedef struct yk_job {
   yk_graph *graph;
   yk_session *session;
   yk_towers towers;
+  yk_value rate;                     /* the learning rate, if the step is to fetch it as well; else {0} */
   yk_step *step;                     /* fetches loss and accuracy, runs the update */
   int64_t parameters;                /* trainable elements */
   yk_source blank;                   /* of yk__job_blank(): batches of the right shape that nobody takes */

@@ -28,6 +28,7 @@ typedef struct yk_train {
   yk_job job;
   yk_eval eval;
   yk_metrics metrics;
+  yk_board board;
   FILE *out, *log;
   char folder[YK__PATH], trace[YK__PATH];
   char *headline, *settings;
@@ -167,7 +168,10 @@ static int test(yk_train *t) {
   yk_score score;
   int status = yk__eval_take(&t->eval, &t->job);
   if (status == 0) status = yk__eval_run(&t->eval, yk__stop_flag(), &score);
-  if (status == 0 && score.n == yk_dataset_size(t->job.test)) yk__metrics_tested(&t->metrics, &score);
+  if (status == 0 && score.n == yk_dataset_size(t->job.test)) {
+    yk__metrics_tested(&t->metrics, &score);
+    yk__board_variables(&t->board, t->metrics.step);
+  }
   return status;
 }
 
@@ -219,6 +223,7 @@ static int one_step(yk_train *t, int64_t step) {
     return yk__die(YK__EXIT_RUN, "step %lld: the loss is %s; training has diverged, try a smaller --lr", (long long)step + 1,
                    isnan(loss) ? "not a number" : "infinite");
   }
+  if (t->job.rate.id != 0) t->board.rate = yk_tensor_at(got[2], 0);
   if (step == t->first) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
   int status = epoch_ends(&t->job, step + 1) ? test(t) : 0;
@@ -308,6 +313,7 @@ static int prepare(yk_train *t) {
   if (rc == YK_OK) rc = settings(t);
   if (rc != YK_OK) return yk__die_code(rc);
   status = open_folder(t);
+  if (status == 0) status = yk__board_open(&t->board, c, j, t->from != NULL, t->first);
   if (status != 0) return status;
   rc = plan_trace(t);
   return rc == YK_OK ? 0 : yk__die_code(rc);
@@ -320,12 +326,13 @@ static int train(yk_train *t) {
   int status = prepare(t);
   if (status == 0) status = open_output(t);
   if (status != 0) return status;
-  yk__metrics_begin(&t->metrics, &t->job, show, t->out, t->log, c->interval);
+  yk__metrics_begin(&t->metrics, &t->job, &t->board, show, t->out, t->log, c->interval);
   say_start(t);
   t->built = yk__now_ns();
   status = yk__job_start(&t->job);
   if (status == 0) status = yk__resume_state(t->from, &t->job, &t->metrics);
   if (status == 0) status = yk__keeper_start(&t->keeper);
+  if (status == 0) yk__board_start(&t->board, t->settings, t->from != NULL);
   yk_checkpoint_close(t->from);
   t->from = NULL;
   t->initialised = yk__now_ns();
@@ -335,10 +342,12 @@ static int train(yk_train *t) {
   yk__stop_catch();
   status = loop(t);
   if (status == 0) status = leave_files(t);
+  if (status == 0) yk__board_finish(&t->board);
   if (status != 0) return status;
   say_end(t);
   if (t->keeper.failures > 0)
     return yk__die(YK__EXIT_RUN, "the last checkpoint could not be written; the weights are in %s/weights.safetensors", t->folder);
+  if (t->board.failed) return yk__die(YK__EXIT_RUN, "writing the event files failed");
   if (t->metrics.failed || fflush(t->out) != 0) return yk__die(YK__EXIT_RUN, "writing the metrics failed");
   return *yk__stop_flag() != 0 ? YK__EXIT_SIGNAL + *yk__stop_flag() : 0;
 }
@@ -353,6 +362,7 @@ int yk__cmd_train(const yk_cli *c) {
   t->c = &t->cli;
   int status = train(t);
   yk__keeper_close(&t->keeper);
+  yk__board_close(&t->board);
   yk_checkpoint_close(t->from);
   if (t->out != NULL && t->out != stdout) fclose(t->out);
   if (t->log != NULL) fclose(t->log);

@@ -140,6 +140,7 @@ static void build(const yk_cli *c, yk_job *j) {
   o.ndevices = j->devices.n;
   o.devices = j->devices.at;
   o.learning_rate = learning_rate(g, c, j);
+  if (c->tensorboard != NULL) j->rate = o.learning_rate;
   yk_build_towers(g, &o, &j->towers);
 }
 
@@ -167,10 +168,10 @@ int yk__job_build(const yk_cli *c, yk_job *j) {
 }
 
 int yk__job_start(yk_job *j) {
-  yk_value init = yk_global_variables_initializer(j->graph), fetch[2] = { j->towers.loss, j->towers.accuracy };
+  yk_value init = yk_global_variables_initializer(j->graph), fetch[3] = { j->towers.loss, j->towers.accuracy, j->rate };
   yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
   if (rc == YK_OK) rc = yk_session_run(j->session, 0, NULL, 0, NULL, 1, &init, NULL);
-  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, 2, fetch, 1, &j->towers.train, &j->step);
+  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, j->rate.id != 0 ? 3 : 2, fetch, 1, &j->towers.train, &j->step);
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 

@@ -12,8 +12,8 @@
 
 enum { REDRAW_NS = 100 * 1000 * 1000 };
 
-void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_show show, FILE *out, FILE *log, double interval) {
-  *m = (yk_metrics){ .job = job, .show = show, .out = out, .log = log, .curve = { .per = 1 } };
+void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_board *board, yk_show show, FILE *out, FILE *log, double interval) {
+  *m = (yk_metrics){ .job = job, .board = board, .show = show, .out = out, .log = log, .curve = { .per = 1 } };
   m->interval_ns = (uint64_t)(interval * 1e9);
   m->reported = yk__now_ns();
 }
@@ -87,6 +87,7 @@ static void report(yk_metrics *m) {
   yk__json_real(&j, "seconds", (double)m->ns * 1e-9);
   yk__json_close(&j, '}');
   yk__metrics_emit(m, &j);
+  yk__board_progress(m->board, m->step, epoch_of(m, m->step), s->loss / n, s->accuracy / n, rate);
   if (m->show == YK__SHOW_LINES) {
     fprintf(m->out, "step %lld/%lld  epoch %.2f  loss %.4f  accuracy %.4f  %.0f examples/s\n", (long long)m->step,
             (long long)m->job->steps,
@@ -132,6 +133,7 @@ void yk__metrics_tested(yk_metrics *m, const yk_score *score) {
   yk__json_real(&j, "seconds", score->seconds);
   yk__json_close(&j, '}');
   yk__metrics_emit(m, &j);
+  yk__board_tested(m->board, m->step, score);
   clear_bar(m);
   if (m->show == YK__SHOW_LINES || m->show == YK__SHOW_BAR) {
     fprintf(m->out, "epoch %.2f: test loss %.4f, test accuracy %.4f on %lld pictures\n", epoch_of(m, m->step), score->loss,

@@ -8,6 +8,7 @@
 #define YK_CLI_METRICS_H
 
 #include <stdio.h>
+#include "cli/board.h"
 #include "cli/cli.h"
 #include "cli/json.h"
 
@@ -25,6 +26,7 @@ typedef enum yk_show { YK__SHOW_NOTHING, YK__SHOW_LINES, YK__SHOW_BAR, YK__SHOW_
 
 typedef struct yk_metrics {
   const yk_job *job;
+  yk_board *board;                   /* told of all that is reported; not NULL */
   yk_show show;
   FILE *out, *log;                   /* what the user sees; metrics.jsonl */
   uint64_t interval_ns, reported, drawn;
@@ -38,7 +40,7 @@ typedef struct yk_metrics {
   bool on_bar, failed;               /* a bar stands on the current line; a write went wrong */
 } yk_metrics;
 
-void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_show show, FILE *out, FILE *log, double interval);
+void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_board *board, yk_show show, FILE *out, FILE *log, double interval);
 void yk__metrics_step(yk_metrics *m, double loss, double accuracy, uint64_t ns);
 void yk__metrics_tested(yk_metrics *m, const yk_score *score);
 /* One line of JSON to metrics.jsonl, whole or not at all, and to the user who asked for JSON; `j` is empty again. */

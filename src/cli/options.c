@@ -50,6 +50,8 @@ const yk_opt yk__options[] = {
     "of those that go, keep one in so many hours for good" },
   { "--resume", NULL, YK__OPT_FLAG, FIELD(resume), 0, 0, BIT(TRAIN),
     "go on from the newest whole checkpoint in --out, with its options where none are given" },
+  { "--tensorboard", "DIR", YK__OPT_TEXT, FIELD(tensorboard), 0, 0, BIT(TRAIN),
+    "write event files for TensorBoard: curves, distributions, pictures and the graph" },
   { "--trace", "FILE", YK__OPT_TEXT, FIELD(trace), 0, 0, BIT(TRAIN),
     "timeline of a few steps in Chrome's trace format (default: trace.json in the folder)" },
   { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),

@@ -193,8 +193,8 @@ static void test_interrupt(void **state) {
   wait_for_steps();
   kill(pid, SIGINT);
   yoke_wait(pid, &r);
-  CHECK_INT(r.status, 130);
   assert_string_equal(r.err, "");
+  CHECK_INT(r.status, 130);
   assert_non_null(strstr(r.out, "interrupted after "));
   check_run_folder("s");
   char *metrics = read_file("s/metrics.jsonl");

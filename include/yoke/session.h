@@ -31,8 +31,8 @@ typedef struct yk_session_options {
   int32_t  timeout_ms;             /* of a step over several devices; 0 = 600000; -1 = none. A step on one host device works on
                                       the calling thread: it ends when its kernels do */
   const char *visible_devices;     /* "2,0": of the GPUs that CUDA_VISIBLE_DEVICES left, these, as gpu:0 and gpu:1; "none";
-                                      NULL or "" = what yk_select_gpu() or YOKE_VISIBLE_DEVICES says, else all. EINVAL: no such
-                                      GPU, or twice */
+                                      NULL or "" = what yk_select_gpu() or YOKE_VISIBLE_DEVICES says, else all. ENOTFOUND: no such
+                                      GPU; EINVAL: twice, no number */
   const char *virtual_gpu_groups;  /* instead of virtual_gpus: groups N[:LIMIT[:CORES]], as "2:1GiB:2,1:256MiB" or "2::1". An empty
                                       or absent LIMIT is virtual_gpu_bytes. GPUs that name their cores get them first, disjoint while
                                       they last, then from core 0 again; the others share the rest evenly. EINVAL: more cores for one
@@ -45,6 +45,9 @@ typedef struct yk_session_options {
                                       and nothing of theirs is allocated. It places, compiles and explains; running a step or moving
                                       a variable's value is EUNSUPPORTED. Not together with virtual GPUs, a split or other limits.
                                       ENOTFOUND, EIO, ECORRUPT, EUNSUPPORTED: the file, with line, column and what was expected */
+  double   per_process_gpu_memory_fraction;   /* over 0 to 1: what a GPU's pool may take of its whole memory; 0 = all that can be had */
+  bool     allow_growth;           /* a GPU's pool starts small and grows on demand; else it takes its limit at the first allocation */
+  uint64_t memory_limit;           /* bytes that each device may use at most, CPU devices too; 0 = not limited so. Excludes a fraction */
 } yk_session_options;
 #define YK_SESSION_OPTIONS_INIT { .size = sizeof(yk_session_options) }
 
@@ -138,6 +141,29 @@ typedef struct yk_device_info {
 } yk_device_info;
 size_t  yk_session_device_count(const yk_session *s);
 yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) YK_CHECKED;
+
+/*
+ * Memory of a device, in bytes, as its pool counts it. A GPU's pool takes large regions from the driver and hands out pieces of
+ * them, rounded up to 256 bytes; a CPU device takes and gives back each piece by itself, so that it holds what is in use. The
+ * sessions of a process that open the same device under the same limit share its pool, which counts from the first one's opening.
+ */
+typedef struct yk_device_memory {
+  uint32_t size;                   /* YK_DEVICE_MEMORY_INIT sets it */
+  uint32_t regions;                /* pieces got from the driver and still held */
+  uint64_t bytes_total;            /* what the device has */
+  uint64_t bytes_limit;            /* what the session may take of it */
+  uint64_t bytes_held, peak_held;  /* got from the driver: what other programs cannot have */
+  uint64_t bytes_in_use, peak_in_use;   /* handed out to variables and steps */
+  uint64_t bytes_requested;        /* of those in use, before rounding */
+  uint64_t largest_free;           /* the largest piece held and not in use */
+  double   fragmentation;          /* 1 - largest_free / (bytes_held - bytes_in_use); 0 if nothing is free */
+  uint64_t allocations, refusals;  /* numbers of requests served and not served */
+  uint64_t largest_allocation;
+} yk_device_memory;
+#define YK_DEVICE_MEMORY_INIT { .size = sizeof(yk_device_memory) }
+/* out->size must be set; that much is written. Any thread. EINVAL: no such device, size. */
+yk_code yk_session_device_memory(const yk_session *s, size_t i, yk_device_memory *out) YK_CHECKED;
+
 /* Where each node of the graph was placed: "name: (Label): device" lines, as log_device_placement prints. *out: yk_free(). */
 yk_code yk_session_placement(yk_session *s, char **out) YK_CHECKED;
 

@@ -3,6 +3,7 @@
 
 _yoke() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]} options
+  local memory="--memory-limit --memory-fraction --memory-growth"
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "train evaluate explain ops devices doctor config params --help --version" -- "$word"))
@@ -15,20 +16,20 @@ _yoke() {
     --out | --tensorboard) COMPREPLY=($(compgen -d -- "$word")); return ;;
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
-    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --split | --checkpoint-every | --keep | --keep-every) return ;;
+    --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --memory-limit | --memory-fraction | --split | --checkpoint-every | --keep | --keep-every) return ;;
     --holdout | --label | --classes | --skip-corrupt | --watch | --count) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
-      --devices --virtual-gpus --split --rehearse --batch --steps --epochs --lr --seed --out
+      --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs --lr --seed --out
       --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
-      --devices --virtual-gpus --split --batch --out --soft-placement --json --help" ;;
-    explain) options="--devices --virtual-gpus --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
+      --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
+    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
-    devices) options="--virtual-gpus --split --save --rehearse --topology --bench --watch --count --json --help" ;;
-    doctor) options="--virtual-gpus --require --json --help" ;;
+    devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
+    doctor) options="--virtual-gpus $memory --require --json --help" ;;
     config) options="--dump --json --help" ;;
     params) options="--json --help" ;;
     *) return ;;

@@ -157,6 +157,19 @@ int yk__parse_bytes(const char *s, uint64_t *out) {
   return 1;
 }
 
+char *yk__bytes_text(uint64_t bytes, char buf[YK__BYTES_TEXT]) {
+  static const char unit[] = "KMGTPE";
+  double x = (double)bytes / 1024;
+  int i = 0;
+  if (bytes < 1024) {
+    snprintf(buf, YK__BYTES_TEXT, "%uB", (unsigned)bytes);
+    return buf;
+  }
+  for (; x >= 1024; i++) x /= 1024;
+  snprintf(buf, YK__BYTES_TEXT, "%.*f%ciB", i ? 2 : 1, x, unit[i]);
+  return buf;
+}
+
 uint32_t yk__str_distance(const char *a, const char *b) {
   enum { MAX = 128 };                    /* longer names are compared by their beginnings */
   uint32_t row[MAX + 1];

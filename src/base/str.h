@@ -26,6 +26,10 @@ int yk__parse_f64(const char *s, double *out);
 /* "512MiB", "1.5GiB", "1000", "64k": bytes. k, Ki, KiB are 1024, kB is 1000; likewise M, G, T. False if malformed. */
 int yk__parse_bytes(const char *s, uint64_t *out);
 
+/* "512B", "1.5KiB", "300.00MiB". Returns buf. */
+enum { YK__BYTES_TEXT = 24 };
+char *yk__bytes_text(uint64_t bytes, char buf[YK__BYTES_TEXT]);
+
 /* Edit distance, for "did you mean"; only the first 128 characters count. */
 uint32_t yk__str_distance(const char *a, const char *b);
 

@@ -76,6 +76,7 @@ static pthread_cond_t *cond_of(yk_cond *c) { return (pthread_cond_t *)(void *)c-
 void yk__mutex_init(yk_mutex *m)   { pthread_mutex_init(mutex_of(m), NULL); }
 void yk__mutex_free(yk_mutex *m)   { pthread_mutex_destroy(mutex_of(m)); }
 void yk__mutex_lock(yk_mutex *m)   { pthread_mutex_lock(mutex_of(m)); }
+int  yk__mutex_try(yk_mutex *m)    { return pthread_mutex_trylock(mutex_of(m)) == 0; }
 void yk__mutex_unlock(yk_mutex *m) { pthread_mutex_unlock(mutex_of(m)); }
 
 void yk__cond_init(yk_cond *c) {
@@ -137,12 +138,14 @@ static int spin(_Atomic uint32_t *word, uint32_t while_equal) {
   return 0;
 }
 
-static void sleep_on(_Atomic uint32_t *word, uint32_t while_equal) {
+/* limit NULL: without one. */
+static void sleep_on(_Atomic uint32_t *word, uint32_t while_equal, const struct timespec *limit) {
 #if defined(__linux__)
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_equal, NULL, NULL, 0);
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_equal, limit, NULL, 0);
 #else
   (void)word;
   (void)while_equal;
+  (void)limit;
   sched_yield();
 #endif
 }
@@ -151,7 +154,7 @@ void yk__word_wait(_Atomic uint32_t *word, uint32_t while_equal) {
   _Atomic uint32_t *count = sleepers_of(word);
   if (spin(word, while_equal)) return;
   atomic_fetch_add(count, 1);
-  while (atomic_load(word) == while_equal) sleep_on(word, while_equal);
+  while (atomic_load(word) == while_equal) sleep_on(word, while_equal, NULL);
   atomic_fetch_sub(count, 1);
 }
 
@@ -162,6 +165,27 @@ void yk__word_wake(_Atomic uint32_t *word) {
 #if defined(__linux__)
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 #endif
+}
+
+int yk__word_wait_ms(_Atomic uint32_t *word, uint32_t while_equal, int64_t ms) {
+  _Atomic uint32_t *count = sleepers_of(word);
+  uint64_t end = yk__now_ns() + (uint64_t)(ms > 0 ? ms : 0) * 1000000u, now;
+  atomic_fetch_add(count, 1);
+  while (atomic_load(word) == while_equal && (now = yk__now_ns()) < end) {
+    struct timespec left = { .tv_sec = (time_t)((end - now) / 1000000000u), .tv_nsec = (long)((end - now) % 1000000000u) };
+    sleep_on(word, while_equal, &left);
+  }
+  atomic_fetch_sub(count, 1);
+  return atomic_load(word) != while_equal;
+}
+
+void yk__lock(_Atomic uint32_t *lock) {
+  while (atomic_exchange(lock, 1) != 0) yk__word_wait(lock, 1);
+}
+
+void yk__unlock(_Atomic uint32_t *lock) {
+  atomic_store(lock, 0);
+  yk__word_wake(lock);
 }
 
 uint64_t yk__now_ns(void) {

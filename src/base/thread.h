@@ -43,6 +43,7 @@ typedef struct yk_mutex { uint64_t space[8]; } yk_mutex;
 typedef struct yk_cond  { uint64_t space[8]; } yk_cond;
 void yk__mutex_init(yk_mutex *m);   void yk__mutex_free(yk_mutex *m);
 void yk__mutex_lock(yk_mutex *m);   void yk__mutex_unlock(yk_mutex *m);
+int  yk__mutex_try(yk_mutex *m);    /* 1 = locked; 0 = somebody has it, the caller included */
 void yk__cond_init(yk_cond *c);     void yk__cond_free(yk_cond *c);
 void yk__cond_wait(yk_cond *c, yk_mutex *m);
 int  yk__cond_wait_ms(yk_cond *c, yk_mutex *m, int64_t ms);   /* 0 = timed out */
@@ -52,6 +53,11 @@ void yk__cond_signal(yk_cond *c);   void yk__cond_broadcast(yk_cond *c);
  * Waking costs no system call while nobody sleeps. */
 void yk__word_wait(_Atomic uint32_t *word, uint32_t while_equal);
 void yk__word_wake(_Atomic uint32_t *word);
+/* The same for `ms` at most, without spinning; 0 = the word is still equal. */
+int  yk__word_wait_ms(_Atomic uint32_t *word, uint32_t while_equal, int64_t ms);
+/* A mutex that needs no initialisation, for statics; zero is unlocked. Held briefly. */
+void yk__lock(_Atomic uint32_t *lock);
+void yk__unlock(_Atomic uint32_t *lock);
 
 uint64_t yk__now_ns(void);          /* monotonic */
 uint64_t yk__coarse_ns(void);       /* the same clock as of its last tick, a few milliseconds ago at most: cheap, and right on average */

@@ -21,7 +21,7 @@ void yk__die_verb(const char *verb) {
 
 /* One line whatever is quoted in it: a path may hold line feeds, and what a terminal takes for a command. */
 int yk__die(int status, const char *fmt, ...) {
-  char text[1024];
+  char text[5000];                       /* a message of the library, and what a command puts in front */
   va_list ap;
   va_start(ap, fmt);
   int n = vsnprintf(text, sizeof text, fmt, ap);
@@ -168,6 +168,8 @@ int yk__args_parse(yk_verb_id verb, int argc, char **argv, yk_cli *out) {
   if (yk__verbs[verb].operand != NULL && out->model == NULL)
     return yk__die(YK__EXIT_USAGE, "which network? yoke %s MODEL; 'yoke %s --help' lists them", out->verb, out->verb);
   if (out->steps != 0 && out->epochs != 0) return yk__die(YK__EXIT_USAGE, "--steps and --epochs exclude each other");
+  if (out->memory_limit != NULL && out->memory_fraction > 0)
+    return yk__die(YK__EXIT_USAGE, "--memory-limit and --memory-fraction exclude each other");
   if (out->quiet && out->json) return yk__die(YK__EXIT_USAGE, "--quiet and --json exclude each other");
   return 0;
 }

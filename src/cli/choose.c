@@ -31,6 +31,10 @@ int yk__session_settings(const yk_cli *c, yk_session_options *out) {
   *out = (yk_session_options)YK_SESSION_OPTIONS_INIT;
   out->allow_soft_placement = c->soft_placement;
   out->log_device_placement = c->log_device_placement;
+  out->allow_growth = c->memory_growth;
+  out->per_process_gpu_memory_fraction = c->memory_fraction;
+  if (c->memory_limit != NULL && (!yk__parse_bytes(c->memory_limit, &out->memory_limit) || out->memory_limit == 0))
+    return yk__die(YK__EXIT_USAGE, "--memory-limit '%s': expected bytes, such as 512MiB", yk__shown(c->memory_limit));
   out->virtual_gpu_groups = c->virtual_gpus;
   out->split_gpus = c->split;
   out->rehearse = c->rehearse;
@@ -49,7 +53,7 @@ int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **
   if (rc == YK_OK) rc = yk_session_open(g, &quiet, session);
   if (rc != YK_OK) {
     yk_graph_free(g);
-    return yk__die_code(rc);
+    return rc == YK_ENOTFOUND && options->rehearse == NULL ? yk__die(YK__EXIT_NO_GPU, "%s", yk_error_message()) : yk__die_code(rc);
   }
   *graph = g;
   return 0;

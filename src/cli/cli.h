@@ -21,14 +21,14 @@ enum { YK__EXIT_OK = 0, YK__EXIT_RUN = 1, YK__EXIT_USAGE = 2, YK__EXIT_NO_GPU = 
 enum { YK__MAX_VALUE = 4000 };       /* characters of an option's value: a path, a list */
 
 typedef struct yk_cli {              /* every option of every command; what was not given has the value in options.c */
-  const char *verb, *model, *data, *data_format, *test_data, *label, *devices, *virtual_gpus, *split, *save, *rehearse, *out, *trace,
+  const char *verb, *model, *data, *data_format, *test_data, *label, *devices, *virtual_gpus, *memory_limit, *split, *save, *rehearse, *out, *trace,
       *require;
   int64_t batch, steps, seed;        /* batch and steps 0, epochs 0, lr and seed < 0: not given */
   int64_t classes, skip_corrupt;
   int64_t count;                     /* 0: not given */
-  double epochs, lr, interval, holdout;
+  double epochs, lr, interval, holdout, memory_fraction;   /* memory_fraction 0: not given */
   double watch;                      /* seconds; < 0: not given, 0: without a value */
-  bool quiet, json, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
+  bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
   const char *tensorboard;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
@@ -92,7 +92,7 @@ typedef struct yk_chosen {           /* where to train */
 /* Resolve --devices, --virtual-gpus and their settings against what there is. 0 or an exit status, error printed.
  * `out` must stay where it is: out->at points into it. */
 int yk__choose(const yk_cli *c, yk_chosen *out);
-/* Session options of --virtual-gpus, --split, --rehearse, --soft-placement and --log-device-placement alone. */
+/* Session options of --virtual-gpus, --split, --memory-..., --rehearse, --soft-placement and --log-device-placement alone. */
 int yk__session_settings(const yk_cli *c, yk_session_options *out);
 /* Open a session over an empty graph, to ask for its devices. */
 int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **session);

@@ -84,6 +84,9 @@ static yk_code settings(yk_train *t) {
   yk__json_real(&o, "learning_rate", c->lr >= 0 ? c->lr : t->job.model->learning_rate);
   yk__json_int(&o, "seed", yk__job_seed(c));
   yk__json_text(&o, "virtual_gpus", c->virtual_gpus);
+  yk__json_text(&o, "memory_limit", c->memory_limit);
+  if (c->memory_fraction > 0) yk__json_real(&o, "memory_fraction", c->memory_fraction);
+  yk__json_bool(&o, "memory_growth", c->memory_growth);
   yk__json_bool(&o, "soft_placement", c->soft_placement);
   yk__json_int(&o, "parameters", t->job.parameters);
   yk__json_text(&o, "version", yk_version());
@@ -253,6 +256,36 @@ static int loop(yk_train *t) {
 
 /* ---- what is left ------------------------------------------------------------------------------------------------ */
 
+/* What the session's devices held and used at most. */
+static void put_memory(yk_json *o, const yk_session *s) {
+  yk__json_open(o, "memory", '[');
+  for (size_t i = 0; i < yk_session_device_count(s); i++) {
+    yk_device_info d;
+    yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+    if (yk_session_device(s, i, &d) != YK_OK || yk_session_device_memory(s, i, &m) != YK_OK) continue;
+    yk__json_open(o, NULL, '{');
+    yk__json_text(o, "name", d.name);
+    yk__json_memory(o, &m);
+    yk__json_close(o, '}');
+  }
+  yk__json_close(o, ']');
+}
+
+static void say_memory(FILE *out, const yk_session *s) {
+  char held[YK__BYTES_TEXT], used[YK__BYTES_TEXT], limit[YK__BYTES_TEXT];
+  const char *between = "memory at most: ";
+  for (size_t i = 0; i < yk_session_device_count(s); i++) {
+    yk_device_info d;
+    yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+    if (yk_session_device(s, i, &d) != YK_OK || yk_session_device_memory(s, i, &m) != YK_OK || m.peak_held == 0) continue;
+    const char *number = strrchr(d.name, ':');
+    fprintf(out, "%s%s%s held %s, used %s of %s", between, strcmp(d.type, "GPU") == 0 ? "/gpu" : "/cpu", number != NULL ? number : "",
+            yk__bytes_text(m.peak_held, held), yk__bytes_text(m.peak_in_use, used), yk__bytes_text(m.bytes_limit, limit));
+    between = "; ";
+  }
+  if (between[0] == ';') fputc('\n', out);
+}
+
 static void say_end(yk_train *t) {
   const yk_metrics *m = &t->metrics;
   const yk_score *s = m->ntested > 0 ? &m->tested[m->ntested - 1].score : NULL;
@@ -272,12 +305,14 @@ static void say_end(yk_train *t) {
   yk__json_real(&o, "test_loss", s != NULL ? s->loss : (double)NAN);
   yk__json_real(&o, "test_accuracy", s != NULL ? s->accuracy : (double)NAN);
   yk__json_int(&o, "peak_rss_bytes", (int64_t)yk__rss_peak_bytes());
+  put_memory(&o, t->job.session);
   yk__json_bool(&o, "interrupted", *yk__stop_flag() != 0);
   yk__json_int(&o, "corrupt_records", yk__job_skipped(&t->job, &first));
   yk__json_text(&o, "out", t->folder);
   yk__json_close(&o, '}');
   yk__metrics_emit(&t->metrics, &o);
   if (m->show != YK__SHOW_LINES && m->show != YK__SHOW_BAR) return;
+  say_memory(t->out, t->job.session);
   fprintf(t->out, "%s%lld steps in %.1f s, %.0f examples/s; training loss %.4f, accuracy %.4f; see %s/report.html\n",
           *yk__stop_flag() != 0 ? "interrupted after " : "", (long long)m->step, (double)m->ns * 1e-9, yk__metrics_rate(m),
           recent.loss, recent.accuracy,

@@ -49,7 +49,7 @@ void yk__devices_line(const yk_device_info *d);
 void yk__devices_reason(void);
 
 /* One device as an object, an element of an array. devices_json.c. */
-void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_glance *now);
+void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_device_memory *m, const yk_glance *now);
 /* The object with version, time, devices and jobs; the caller adds what else there is and closes it. */
 int  yk__devices_object(yk_json *o, yk_session *s, const yk_glance *now);
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include "cli/devices.h"
 
-void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_glance *now) {
+void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_device_memory *m, const yk_glance *now) {
   double busy = yk__busy_cores(now, d), warm = d->ncores > 0 ? now->temperature : YK__UNKNOWN;
   yk__json_break(o);
   yk__json_open(o, NULL, '{');
@@ -21,7 +21,7 @@ void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_glance *now)
   yk__json_bool(o, "virtual", d->is_virtual);
   yk__json_int(o, "first_core", d->first_core);
   yk__json_int(o, "cores", d->ncores);
-  yk__json_int(o, "bytes_limit", (int64_t)d->bytes_limit);
+  yk__json_memory(o, m);
   if (d->parts > 0) yk__json_int(o, "part", d->part);
   if (d->parts > 0) yk__json_int(o, "parts", d->parts);
   if (d->stand_in[0] != '\0') yk__json_text(o, "stand_in", d->stand_in);
@@ -39,9 +39,11 @@ int yk__devices_object(yk_json *o, yk_session *s, const yk_glance *now) {
   yk__json_open(o, "devices", '[');
   for (size_t i = 0; i < yk_session_device_count(s); i++) {
     yk_device_info d;
+    yk_device_memory m = YK_DEVICE_MEMORY_INIT;
     yk_code rc = yk_session_device(s, i, &d);
+    if (rc == YK_OK) rc = yk_session_device_memory(s, i, &m);
     if (rc != YK_OK) return yk__die_code(rc);
-    yk__devices_json(o, &d, now);
+    yk__devices_json(o, &d, &m, now);
   }
   yk__json_close(o, ']');
   yk__devices_jobs_json(o, now);

@@ -4,6 +4,7 @@
  * A terminal gets a second screen that is redrawn in place and leaves nothing behind; anything else gets one block, or with --json
  * one line, an interval. Ctrl-C is the usual end and therefore a success.
  */
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,19 +27,22 @@ static bool sleep_until(uint64_t ns) {
 
 /* ---- one device ---------------------------------------------------------------------------------------------------- */
 
-/* What jobs hold and use of it, together. */
+/* What jobs hold and use of it, together. The sessions of a process share the device's pool: each slot tells of all of it. */
 static void add_jobs(const yk_glance *now, const yk_device_info *d, double *held, double *in_use, int *processes) {
   *held = *in_use = 0;
   *processes = 0;
   for (uint32_t i = 0; i < now->board.n; i++) {
     bool here = false;
+    double most_held = 0, most_in_use = 0;
     for (uint32_t k = 0; k < YK__BOARD_SLOTS; k++) {
       const yk_board_slot *s = &now->board.at[i].slot[k];
       if (atomic_load(&s->session) == 0 || !yk__same_device(d, s)) continue;
-      *held += (double)atomic_load(&s->memory.held);
-      *in_use += (double)atomic_load(&s->memory.in_use);
+      most_held = fmax(most_held, (double)atomic_load(&s->memory.held));
+      most_in_use = fmax(most_in_use, (double)atomic_load(&s->memory.in_use));
       here = true;
     }
+    *held += most_held;
+    *in_use += most_in_use;
     *processes += here;
   }
 }

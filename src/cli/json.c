@@ -63,6 +63,22 @@ void yk__json_bool(yk_json *j, const char *key, bool value) {
   yk__str_add(&j->text, "%s", value ? "true" : "false");
 }
 
+void yk__json_memory(yk_json *j, const yk_device_memory *m) {
+  yk__json_int(j, "bytes_total", (int64_t)m->bytes_total);
+  yk__json_int(j, "bytes_limit", (int64_t)m->bytes_limit);
+  yk__json_int(j, "bytes_held", (int64_t)m->bytes_held);
+  yk__json_int(j, "peak_held", (int64_t)m->peak_held);
+  yk__json_int(j, "bytes_in_use", (int64_t)m->bytes_in_use);
+  yk__json_int(j, "peak_in_use", (int64_t)m->peak_in_use);
+  yk__json_int(j, "bytes_requested", (int64_t)m->bytes_requested);
+  yk__json_int(j, "largest_free", (int64_t)m->largest_free);
+  yk__json_real(j, "fragmentation", m->fragmentation);
+  yk__json_int(j, "regions", m->regions);
+  yk__json_int(j, "allocations", (int64_t)m->allocations);
+  yk__json_int(j, "refusals", (int64_t)m->refusals);
+  yk__json_int(j, "largest_allocation", (int64_t)m->largest_allocation);
+}
+
 void yk__json_break(yk_json *j) {
   if (j->comma) yk__str_put(&j->text, ",", 1);
   if (!j->flat) yk__str_put(&j->text, "\n", 1);

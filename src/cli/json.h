@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <yoke/session.h>
 #include "base/str.h"
 
 typedef struct yk_json { yk_str text; bool comma, flat; } yk_json;   /* {0} = empty; flat: all in one line */
@@ -21,6 +22,8 @@ void yk__json_text(yk_json *j, const char *key, const char *value);     /* value
 void yk__json_int(yk_json *j, const char *key, int64_t value);
 void yk__json_real(yk_json *j, const char *key, double value);
 void yk__json_bool(yk_json *j, const char *key, bool value);
+/* The fields of a device's memory, into the object that is open. */
+void yk__json_memory(yk_json *j, const yk_device_memory *m);
 /* Put a line break before the next element; only looks. */
 void yk__json_break(yk_json *j);
 /* Write all as one line to each file that is not NULL, and start anew. False after a failure (memory, write). */

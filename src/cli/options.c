@@ -12,6 +12,7 @@
 #define STEP (BIT(TRAIN) | BIT(EXPLAIN))
 #define NETWORK (STEP | BIT(EVALUATE))
 #define DATA (BIT(TRAIN) | BIT(EVALUATE))
+#define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
 #define FIELD(name) offsetof(yk_cli, name)
 
 const yk_opt yk__options[] = {
@@ -27,8 +28,13 @@ const yk_opt yk__options[] = {
   { "--skip-corrupt", "N", YK__OPT_INT, FIELD(skip_corrupt), 0, 1e15, DATA, "pass over up to N corrupt records (default: 0)" },
   { "--devices", "LIST", YK__OPT_TEXT, FIELD(devices), 0, 0, NETWORK,
     "where to compute: gpu:0,gpu:1 or cpu:0; auto takes what works (default: the virtual GPUs, else cpu:0)" },
-  { "--virtual-gpus", "GROUPS", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, NETWORK | BIT(DEVICES) | BIT(DOCTOR),
+  { "--virtual-gpus", "GROUPS", YK__OPT_TEXT, FIELD(virtual_gpus), 0, 0, SESSION,
     "emulate GPUs on host cores, groups N[:MEMORY[:CORES]], as 2:512MiB or 2:1GiB:2,1:256MiB" },
+  { "--memory-limit", "BYTES", YK__OPT_TEXT, FIELD(memory_limit), 0, 0, SESSION, "memory each device may use, as 512MiB" },
+  { "--memory-fraction", "F", YK__OPT_REAL, FIELD(memory_fraction), 1e-9, 1, SESSION,
+    "part of its memory that each GPU may use, as 0.4" },
+  { "--memory-growth", NULL, YK__OPT_FLAG, FIELD(memory_growth), 0, 0, SESSION,
+    "take a GPU's memory as it is needed, not all at the first use" },
   { "--split", "GPU=LIST", YK__OPT_TEXT, FIELD(split), 0, 0, NETWORK | BIT(DEVICES),
     "split GPUs into logical ones with that much memory, as gpu:0=256MiB,256MiB" },
   { "--save", "FILE", YK__OPT_TEXT, FIELD(save), 0, 0, BIT(DEVICES), "write the description of this machine, for --rehearse" },

@@ -136,13 +136,10 @@ static void make_page(void) {
 void yk__board_memory(const yk_device *d) {
   yk_board_slot *s = d->slot;
   if (s == NULL) return;
-  uint64_t in_use = atomic_load_explicit(&d->in_use, memory_order_relaxed), peak = atomic_load_explicit(&d->peak, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.total, d->limit, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.limit, d->limit, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.held, in_use, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.peak_held, peak, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.in_use, in_use, memory_order_relaxed);
-  atomic_store_explicit(&s->memory.peak_in_use, peak, memory_order_relaxed);
+  const yk_memory_counters *n = yk__device_counters(d);
+#define COPY(field) atomic_store_explicit(&s->memory.field, atomic_load_explicit(&n->field, memory_order_relaxed), memory_order_relaxed)
+  COPY(total); COPY(limit); COPY(held); COPY(peak_held); COPY(in_use); COPY(peak_in_use);
+#undef COPY
 }
 
 /* ---- slots --------------------------------------------------------------------------------------------------------- */

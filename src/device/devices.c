@@ -23,6 +23,13 @@ static void name_device(yk_device *d, const char *type, int32_t id) {
   snprintf(d->name, sizeof d->name, "%s", yk__device_text(&d->spec, text));
 }
 
+/* What may be taken of d->total. A card that nobody limits is not taken to the last byte: other programs draw on it. */
+static void set_limit(yk_device *d, const yk_device_request *r) {
+  uint64_t whole = r->is_virtual || is_host(d) || r->nparts > 0 ? d->total : yk__memory_whole(&d->info);
+  if (r->limit) d->limit = r->limit < d->total ? r->limit : d->total;
+  else d->limit = r->fraction > 0 ? (uint64_t)(r->fraction * (double)d->total) : whole;
+}
+
 /* What is known of the k-th device of a group before it is opened: driver, limit, and the driver's own description. */
 static yk_code describe(yk_device *d, const yk_device_request *r, uint16_t k) {
   const char *driver = r->table ? r->table->name : r->driver ? r->driver : "cpu";
@@ -42,7 +49,10 @@ static yk_code describe(yk_device *d, const yk_device_request *r, uint16_t k) {
   }
   d->is_virtual = r->is_virtual;
   d->own_memory = r->is_virtual || r->nparts > 0;
-  d->limit = r->limit ? r->limit : r->is_virtual ? d->info.bytes_total / 4 : d->info.bytes_total;
+  d->growth = r->growth;
+  d->number = r->numbers ? r->numbers[k] : (uint16_t)d->spec.id;
+  d->total = r->total ? r->total : r->is_virtual ? d->info.bytes_total / 4 : d->info.bytes_total;
+  set_limit(d, r);
   d->config = (yk_dev_config){ .size = sizeof d->config, .ncores = r->cores };
   return YK_OK;
 }
@@ -131,6 +141,9 @@ static yk_code check_requests(uint16_t nrequests, const yk_device_request *reque
     if (r->cores > cores)
       return YK_FAIL(EINVAL, "device type %s: %u cores each are asked for, there are %u", r->type, (unsigned)r->cores,
                      (unsigned)cores);
+    if (!(r->fraction >= 0 && r->fraction <= 1) || (r->fraction > 0 && r->limit > 0))
+      return YK_FAIL(EINVAL, "device request %u: fraction %g and limit %llu; expected one of them, a fraction of at most 1",
+                     (unsigned)i, r->fraction, (unsigned long long)r->limit);
     n += (uint64_t)r->count * (r->nparts ? r->nparts : 1u);
   }
   if (n == 0) return YK_FAIL(EINVAL, "a session needs at least one device");
@@ -151,9 +164,9 @@ static yk_code split(yk_devices *all, yk_device *d, const yk_device_request *r) 
   uint64_t sum = 0;
   int over = 0;
   for (uint16_t p = 0; p < r->nparts; p++) over |= __builtin_add_overflow(sum, r->part[p], &sum);
-  if (over || sum > d->limit)
+  if (over || sum > d->total)
     return YK_FAIL(EINVAL, "%s is to be split into %u parts of together %llu bytes, but has %llu", d->name, (unsigned)r->nparts,
-                   (unsigned long long)(over ? UINT64_MAX : sum), (unsigned long long)d->limit);
+                   (unsigned long long)(over ? UINT64_MAX : sum), (unsigned long long)d->total);
   for (uint16_t p = 0; p < r->nparts; p++) {
     yk_device *part = p ? &all->at[all->n++] : d;
     if (p) {
@@ -164,11 +177,14 @@ static yk_code split(yk_devices *all, yk_device *d, const yk_device_request *r) 
       part->info = d->info;
       part->is_virtual = d->is_virtual;
       part->own_memory = 1;
+      part->growth = d->growth;
+      part->number = d->number;
       part->part_of = d;
     }
     part->part = p;
     part->parts = r->nparts;
-    part->limit = r->part[p];
+    part->total = r->part[p];
+    set_limit(part, r);
   }
   return YK_OK;
 }
@@ -195,6 +211,7 @@ static yk_code open_all(yk_devices *all, uint16_t nrequests, const yk_device_req
     else rc = d->driver->open(d->ordinal, &d->config, &d->dev);
     if (rc != YK_OK) return yk__fail_prefix(rc, "%s", d->name);
     d->work = &all->work[i];
+    YK_TRY(yk__device_pool_open(d));
   }
   return YK_OK;
 }
@@ -221,6 +238,7 @@ void yk__devices_close(yk_devices *all) {
   for (uint16_t i = all->n; i-- > 0;) {                /* backwards: a device that was split is closed behind its parts */
     yk_device *d = &all->at[i];
     if (!d->dev) continue;
+    yk__device_pool_close(d);
     d->driver->stream_close(atomic_load(&d->stream));
     if (!d->part_of) d->driver->close(d->dev);
   }

@@ -36,6 +36,7 @@ static yk_code open_one(yk_device *d, const yk_machine_device *m, const yk_drive
   d->info.bytes_total = d->info.bytes_free = m->bytes_total;
   d->is_virtual = m->is_virtual != 0;
   d->own_memory = !cpu;
+  d->total = m->bytes_total;
   d->limit = m->bytes_limit;
   d->parts = (uint16_t)m->parts;
   d->part = (uint16_t)m->part;

@@ -125,22 +125,22 @@ char *yk__visible_remark(const char *text, uint16_t count, const yk_gpu_id *gpu,
 
 /* ---- the session's list ---- */
 
-static yk_code refuse(const char *text, piece item, const char *problem, uint16_t count) {
+static yk_code refuse(yk_code code, const char *text, piece item, const char *problem, uint16_t count) {
   char have[64];
   if (count == 0) snprintf(have, sizeof have, "there is no GPU");
   else if (count == 1) snprintf(have, sizeof have, "there is one GPU, number 0");
   else snprintf(have, sizeof have, "there are %u GPUs, numbers 0 to %u", (unsigned)count, (unsigned)count - 1);
-  return YK_FAIL(EINVAL, "visible devices \"%.60s\": \"%.*s\" %s; %s (numbers count what CUDA_VISIBLE_DEVICES left); expected "
-                 "numbers such as 2,0, or none", text, (int)(item.n < 20 ? item.n : 20), item.s, problem, have);
+  return yk__fail(code, __FILE__, __LINE__, "visible devices \"%.60s\": \"%.*s\" %s; %s (numbers count what CUDA_VISIBLE_DEVICES "
+                  "left); expected numbers such as 2,0, or none", text, (int)(item.n < 20 ? item.n : 20), item.s, problem, have);
 }
 
 static yk_code list_item(const char *text, piece p, uint16_t count, uint16_t *out, uint16_t *n) {
   size_t digits = 0;
   while (digits < p.n && isdigit((unsigned char)p.s[digits])) digits++;
-  if (digits == 0 || digits != p.n) return refuse(text, p, "is no number", count);
+  if (digits == 0 || digits != p.n) return refuse(YK_EINVAL, text, p, "is no number", count);
   int32_t i = number(p, count);
-  if (i < 0) return refuse(text, p, "is no GPU", count);
-  if (has(out, *n, i)) return refuse(text, p, "is there twice", count);
+  if (i < 0) return refuse(YK_ENOTFOUND, text, p, "is no GPU", count);
+  if (has(out, *n, i)) return refuse(YK_EINVAL, text, p, "is there twice", count);
   out[(*n)++] = (uint16_t)i;
   return YK_OK;
 }

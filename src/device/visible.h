@@ -38,7 +38,7 @@ uint16_t yk__visible_devices(const char *text, uint16_t count, const yk_gpu_id *
 char *yk__visible_remark(const char *text, uint16_t count, const yk_gpu_id *gpu, uint16_t *room, char *buf, size_t n);
 
 /* A session's list: NULL or "" = all, "none" or "-1" = none, else "2,0": each number below `count` and only once; spaces and
- * quotes around are taken too. EINVAL naming list, item and what there is; *n is untouched then, `out` is not. */
+ * quotes around are taken too. EINVAL, ENOTFOUND (no such GPU) naming list, item and what there is; *n is untouched then, `out` is not. */
 yk_code yk__visible_list(const char *text, uint16_t count, uint16_t *out, uint16_t *n) YK_CHECKED;
 
 /* The UUID that virtual GPU `index` has, the same on every machine. Returns buf. */

@@ -45,14 +45,18 @@ static void put_instr(yk_str *s, const yk_plan *p, const yk_instr *x) {
 }
 
 static void put_memory(yk_str *s, const yk_plan *p, uint32_t a) {
-  uint64_t variables = 0, constants = 0;
+  const yk_device *d = &p->devices->at[p->arena[a].dev];
+  uint64_t variables = 0, constants = 0, need = yk__device_rounded(d, p->arena[a].bytes);
+  char needed[YK__BYTES_TEXT], limit[YK__BYTES_TEXT];
   for (uint32_t i = 0; i < p->nbuf; i++) {
     if (p->buf[i].arena != a) continue;
     if (p->buf[i].kind == YK_BUF_VARIABLE) variables += p->buf[i].bytes;
+    if (p->buf[i].kind == YK_BUF_VARIABLE) need += yk__device_rounded(d, p->buf[i].bytes);
     if (p->buf[i].kind == YK_BUF_CONSTANT) constants += p->buf[i].bytes;
   }
-  yk__str_add(s, "%s: arena %" PRIu64 " bytes (%" PRIu64 " without reuse, %" PRIu64 " of constants), variables %" PRIu64 " bytes\n",
-              p->devices->at[p->arena[a].dev].name, p->arena[a].bytes, p->arena[a].naive_bytes, constants, variables);
+  yk__str_add(s, "%s: arena %" PRIu64 " bytes (%" PRIu64 " without reuse, %" PRIu64 " of constants), variables %" PRIu64 " bytes; "
+              "needs %s of at most %s%s\n", d->name, p->arena[a].bytes, p->arena[a].naive_bytes, constants, variables,
+              yk__bytes_text(need, needed), yk__bytes_text(d->limit, limit), need > d->limit ? ": does not fit" : "");
 }
 
 yk_code yk__plan_explain(const yk_plan *p, char **out) {

@@ -1,11 +1,9 @@
 /*
  * activation.c - what a plan needs to run: arenas, streams, events, resolved arguments.
  *
- * Made once for a compiled plan and used for all of its runs. All memory of a
- * step is taken here, before anything runs, so a step that does not fit is
- * refused as a whole, with the largest values named.
+ * Made for a compiled plan and used for all of its runs. All memory of a step is
+ * taken here, before anything runs, so a step that does not fit is refused as a whole.
  */
-#include <stdio.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "run/run.h"
@@ -19,35 +17,11 @@ yk_mem yk__run_mem(const yk_run *r, const yk_var_slot *var, uint32_t b) {
   return mem;
 }
 
-/* The names that fill an arena, largest first, for the message of a failed allocation. */
-static yk_code too_large(const yk_plan *p, uint32_t arena, yk_code rc) {
-  char text[512] = "";
-  size_t used = 0;
-  uint64_t below = UINT64_MAX;
-  for (int k = 0; k < 3; k++) {
-    const yk_buf *best = NULL;
-    for (uint32_t b = 0; b < p->nbuf; b++)
-      if (p->buf[b].kind == YK_BUF_ARENA && p->buf[b].arena == arena && p->buf[b].bytes < below &&
-          (best == NULL || p->buf[b].bytes > best->bytes)) best = &p->buf[b];
-    if (best == NULL || best->first >= p->ninstr || best->bytes == 0) break;
-    below = best->bytes;
-    char desc[YK__DESC_TEXT];
-    int n = snprintf(text + used, sizeof text - used, "%s%s %s (%llu bytes)", k ? ", " : "",
-                     p->origin[p->instr[best->first].origin].name, yk__desc_text(&best->desc, desc, sizeof desc),
-                     (unsigned long long)best->bytes);
-    if (n < 0 || (size_t)n >= sizeof text - used) { text[used] = '\0'; break; }
-    used += (size_t)n;
-  }
-  return yk__fail_prefix(rc, "the step needs %llu bytes for values between operations; the largest: %s. A smaller batch, or "
-                         "another device for some of it, needs less", (unsigned long long)p->arena[arena].bytes, text);
-}
-
 static yk_code take_arenas(yk_run *r) {
   const yk_plan *p = r->plan;
   for (uint32_t i = 0; i < p->narena; i++) {
     uint64_t bytes = p->arena[i].bytes ? p->arena[i].bytes : 1;          /* a base that is not NULL, even for nothing */
-    yk_code rc = yk__device_alloc(&r->devices->at[p->arena[i].dev], (size_t)bytes, &r->arena[i]);
-    if (rc != YK_OK) return too_large(p, i, rc);
+    YK_TRY(yk__device_alloc(&r->devices->at[p->arena[i].dev], (size_t)bytes, &r->arena[i]));
   }
   return YK_OK;
 }

@@ -45,7 +45,37 @@ static int32_t bounded(int64_t x) {
   return x < 0 ? -1 : x > INT32_MAX ? INT32_MAX : (int32_t)x;
 }
 
+static yk_code read_fraction(double *out) {
+  const char *text = yk__param("memory.fraction");
+  double f = 0;
+  if (text[0] && (!yk__parse_f64(text, &f) || !(f > 0 && f <= 1)))
+    return YK_FAIL(EINVAL, "setting memory.fraction (YOKE_MEMORY_FRACTION) is \"%.60s\"; expected a number over 0 and at most 1, "
+                   "such as 0.4", text);
+  *out = f;
+  return YK_OK;
+}
+
+/* A limit in bytes or a fraction: one that the caller gives beats both settings; together they contradict each other. */
+static yk_code memory_options(yk_session_options *o) {
+  double f = o->per_process_gpu_memory_fraction;
+  const char *of = "per_process_gpu_memory_fraction and memory_limit of the session";
+  if (!(f >= 0 && f <= 1))
+    return YK_FAIL(EINVAL, "per_process_gpu_memory_fraction is %g; expected a number over 0 and at most 1 (0 = no such limit)", f);
+  if (f <= 0 && o->memory_limit == 0) {
+    of = "the settings memory.fraction and memory.limit";
+    YK_TRY(read_fraction(&f));
+    o->memory_limit = (uint64_t)yk__param_int("memory.limit");
+    o->per_process_gpu_memory_fraction = f;
+  }
+  if (f > 0 && o->memory_limit > 0)
+    return YK_FAIL(EINVAL, "%s are both given: %g, and %llu bytes; expected one of them", of, f,
+                   (unsigned long long)o->memory_limit);
+  o->allow_growth |= yk__param_bool("memory.growth") != 0;
+  return YK_OK;
+}
+
 static yk_code fill_options(yk_session_options *o) {
+  YK_TRY(memory_options(o));
   if (o->cpu_devices == 0) o->cpu_devices = 1;
   if (o->cores == 0 && yk__param_int("cores") > 0) o->cores = bounded(yk__param_int("cores"));
   if (o->cores == 0) o->cores = yk__ncores();
@@ -107,7 +137,7 @@ static yk_code choose_visible(const yk_session_options *o, uint16_t n, const yk_
   remark(n, sorted, seen);
   nseen = yk__visible_devices(yk__env("CUDA_VISIBLE_DEVICES"), n, sorted, seen);
   yk_code rc = yk__visible_list(o->visible_devices, nseen, platform, visible);
-  if (rc == YK_EINVAL && nseen == 0 && o->allow_soft_placement) {
+  if (rc == YK_ENOTFOUND && nseen == 0 && o->allow_soft_placement) {
     YK_LOG(NOTICE, "%s; it goes on without, as soft placement allows", yk_error_message());
     yk_error_clear();
     return YK_OK;
@@ -233,7 +263,9 @@ static yk_code open_requests(yk_session *s, const char *driver, const gpus *g) {
     const yk_gpu_size *size = &g->size[g->physical[k]];
     const yk_gpu_split *split = split_of(g, k);
     request[k + 1] = (yk_device_request){ .type = "GPU", .driver = driver, .count = 1, .is_virtual = 1, .cores = size->cores,
-                                          .limit = size->bytes ? size->bytes : o->virtual_gpu_bytes,
+                                          .total = size->bytes ? size->bytes : o->virtual_gpu_bytes, .numbers = &g->physical[k],
+                                          .limit = o->memory_limit, .fraction = o->per_process_gpu_memory_fraction,
+                                          .growth = o->allow_growth,
                                           .nparts = split ? split->nparts : 0, .part = split ? split->part : NULL };
   }
   yk_code rc = yk__devices_open((uint16_t)(g->visible + 1u), request, o->cores, &s->devices);
@@ -290,6 +322,9 @@ static yk_code publish(yk_session *s) {
     yk_device_info d;
     rc = yk_session_device(s, i, &d);
     if (rc != YK_OK) break;
+    bool gpu = strcmp(d.type, "GPU") == 0;
+    about[i].fraction = gpu ? s->options.per_process_gpu_memory_fraction : 0;
+    about[i].growth = gpu && s->options.allow_growth;
     snprintf(about[i].bus, sizeof about[i].bus, "%s", d.bus);
     snprintf(about[i].uuid, sizeof about[i].uuid, "%s", d.uuid);
   }
@@ -310,9 +345,9 @@ yk_code yk__session_open_devices(yk_session *s, const yk_session_options *option
   YK_TRY(fill_options(o));
   if (o->rehearse) return YK_OK;
   YK_TRY(host_bytes(driver, &bytes));
-  uint64_t limit = (uint64_t)yk__param_int("memory.limit");
-  if (o->cpu_bytes == 0) o->cpu_bytes = limit ? limit : bytes;
-  yk_code rc = open_all(s, driver, limit ? limit : bytes / 4, &g);
+  if (o->cpu_bytes == 0) o->cpu_bytes = o->memory_limit;
+  if (o->cpu_bytes == 0 || o->cpu_bytes > bytes) o->cpu_bytes = bytes;
+  yk_code rc = open_all(s, driver, o->memory_limit > bytes / 4 ? o->memory_limit : bytes / 4, &g);
   gpus_free(&g);
   return rc == YK_OK ? publish(s) : rc;
 }
@@ -341,9 +376,11 @@ yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
   if (s == NULL || out == NULL || i >= s->devices->n)
     return YK_FAIL(EINVAL, "device %zu of a session with %zu devices", i, yk_session_device_count(s));
   const yk_device *d = &s->devices->at[i];
+  yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+  yk__device_memory(d, &m);
   yk_device_info info = { .is_virtual = d->is_virtual, .first_core = d->config.first_core, .ncores = d->config.ncores,
-                          .bytes_limit = d->limit, .bytes_in_use = atomic_load(&d->in_use), .bytes_peak = atomic_load(&d->peak),
-                          .physical = -1, .platform = -1, .bytes_total = d->info.bytes_total, .part = d->part, .parts = d->parts };
+                          .bytes_limit = d->limit, .bytes_in_use = m.bytes_in_use, .bytes_peak = m.peak_in_use,
+                          .physical = -1, .platform = -1, .bytes_total = d->total, .part = d->part, .parts = d->parts };
   snprintf(info.name, sizeof info.name, "%.63s", d->name);
   snprintf(info.type, sizeof info.type, "%s", d->spec.type);
   snprintf(info.model, sizeof info.model, "%s", d->info.name);
@@ -358,5 +395,14 @@ yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
     info.platform = s->platform[i];
   }
   *out = info;
+  return YK_OK;
+}
+
+yk_code yk_session_device_memory(const yk_session *s, size_t i, yk_device_memory *out) {
+  if (s == NULL || out == NULL || i >= s->devices->n)
+    return YK_FAIL(EINVAL, "memory of device %zu of a session with %zu devices", i, yk_session_device_count(s));
+  if (out->size < sizeof out->size || out->size > 4096)
+    return YK_FAIL(EINVAL, "yk_device_memory.size is %u; start from YK_DEVICE_MEMORY_INIT", out->size);
+  yk__device_memory(&s->devices->at[i], out);
   return YK_OK;
 }

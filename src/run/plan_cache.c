@@ -1,7 +1,8 @@
 /*
  * plan_cache.c - compiled plans, found by request and shapes; at most max_plans are kept.
  *
- * An entry outlives its place in the cache while a step holds it. Compilation is
+ * An entry outlives its place in the cache while a step holds it, and its memory
+ * may be taken for another plan while it does not run (memory.c). Compilation is
  * done by one thread at a time; looking up is a short lock. An entry becomes
  * stale when a later plan chose another layout for a variable that it uses:
  * who meets a stale entry drops it and asks again.
@@ -72,6 +73,12 @@ void yk__entry_ref(yk_entry *e) {
   atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
 }
 
+bool yk__entry_ref_live(yk_entry *e) {
+  uint32_t refs = atomic_load(&e->refs);
+  while (refs > 0 && !atomic_compare_exchange_weak(&e->refs, &refs, refs + 1)) continue;
+  return refs > 0;
+}
+
 static void drop_held(yk_entry *e) {
   for (uint32_t i = 0; i < e->nheld; i++) yk_tensor_free(e->held[i]);
   yk__free(e->held);
@@ -82,12 +89,15 @@ static void drop_held(yk_entry *e) {
 void yk__entry_unref(yk_entry *e) {
   if (e == NULL || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
   yk_session *s = e->s;
+  bool gives = e->run != NULL;
+  if (gives) yk__memory_move_begin();
   yk__mutex_lock(&s->cache_lock);
   if (e->prev) e->prev->next = e->next; else if (s->cache.all == e) s->cache.all = e->next;
   if (e->next) e->next->prev = e->prev;
   yk__mutex_unlock(&s->cache_lock);
   drop_held(e);
   yk__run_free(e->run);
+  if (gives) yk__memory_move_end(true);
   yk__plan_free(e->plan);
   yk__mutex_free(&e->lock);
   yk__free(e->id);
@@ -133,10 +143,7 @@ static yk_entry *next_user(yk_session *s, uint32_t v) {
   yk__mutex_lock(&s->cache_lock);
   yk_entry *e = s->cache.all;
   for (; e; e = e->next) {
-    if (e->stale || !uses(e->plan, v)) continue;
-    uint32_t refs = atomic_load(&e->refs);
-    while (refs > 0 && !atomic_compare_exchange_weak(&e->refs, &refs, refs + 1)) continue;
-    if (refs > 0) break;                                   /* else: on its way out */
+    if (!e->stale && uses(e->plan, v) && yk__entry_ref_live(e)) break;
   }
   yk__mutex_unlock(&s->cache_lock);
   return e;
@@ -158,18 +165,55 @@ void yk__cache_retire(yk_session *s, uint32_t v) {
 
 /* ---- compile: with the compile lock held ------------------------------------------------------------------------ */
 
-static yk_code allocate_variables(yk_session *s, const yk_plan *p) {
-  for (uint32_t b = 0; b < p->nbuf; b++)
-    if (p->buf[b].kind == YK_BUF_VARIABLE) YK_TRY(yk__var_allocate(s, p->buf[b].index));
+/* fresh: [nbuf] those that got memory now, for the case that the plan cannot have all it needs. */
+static yk_code allocate_variables(yk_session *s, const yk_plan *p, uint32_t *fresh, uint32_t *nfresh) {
+  for (uint32_t b = 0; b < p->nbuf; b++) {
+    uint32_t v = p->buf[b].index;
+    if (p->buf[b].kind != YK_BUF_VARIABLE || s->var[v].mem.base) continue;
+    YK_TRY(yk__var_allocate(s, v));
+    fresh[(*nfresh)++] = v;
+  }
   return YK_OK;
 }
 
-/* Storage and activation. The devices' own streams may be needed for constants: one user at a time. */
-static yk_code activate(yk_session *s, yk_entry *e) {
-  YK_TRY(allocate_variables(s, e->plan));
+/* The devices' own streams may be needed for constants: one user at a time. */
+static yk_code new_run(yk_session *s, const yk_plan *p, yk_run **out) {
   YK_TRY(yk__streams_acquire(s));
-  yk_code rc = yk__run_new(e->plan, s->devices, s->var, &e->run);
+  yk_code rc = yk__run_new(p, s->devices, s->var, out);
   yk__streams_release(s);
+  return rc;
+}
+
+/* Arenas, for which other plans may have to give theirs up. On success a move goes on, until the plan is listed with them. */
+static yk_code take_run(yk_session *s, const yk_plan *p, yk_run **out) {
+  yk_shortage x = yk__shortage_begin(true);
+  yk_code rc;
+  for (;;) {
+    yk__memory_mark(s);
+    yk__shortage_try(&x);
+    yk__memory_move_begin();
+    rc = new_run(s, p, out);
+    if (rc == YK_OK) break;
+    yk__memory_move_end(false);
+    uint16_t dev = rc == YK_ENOMEM ? yk__memory_lacking(s) : YK__NO_DEVICE;
+    if (dev == YK__NO_DEVICE) break;
+    if (!yk__shortage_more(&x, s, dev, 1)) { rc = yk__memory_refuse_step(s, p, dev); break; }
+    yk_error_clear();
+  }
+  yk__shortage_end(&x);
+  return rc;
+}
+
+/* Storage and activation, all or nothing; as take_run(). e->lock is held, or nobody else knows of it yet. */
+static yk_code activate(yk_session *s, yk_entry *e) {
+  uint32_t n = 0, *fresh = yk__alloc((e->plan->nbuf + 1u) * sizeof *fresh);
+  if (fresh == NULL) return YK_ENOMEM;
+  yk_code rc = allocate_variables(s, e->plan, fresh, &n);
+  yk_run *run = NULL;
+  if (rc == YK_OK) rc = take_run(s, e->plan, &run);
+  if (rc == YK_OK) atomic_store(&e->run, run);
+  while (rc != YK_OK && n > 0) yk__var_release(s, fresh[--n]);
+  yk__free(fresh);
   return rc;
 }
 
@@ -183,11 +227,13 @@ static yk_code compile(yk_session *s, const yk_binding *b, const yk_desc *desc, 
   uint64_t begin = yk__now_ns(), compiled;
   yk_code rc = yk__plan_compile(&q, &e->plan);
   compiled = yk__now_ns();
+  if (rc == YK_OK) rc = yk__memory_admit(s, e->plan);
   if (rc == YK_OK) rc = yk__vars_settle(s, now);
   yk__free(now);
   YK_TRY(rc);
+  yk__memory_mark(s);
   rc = activate(s, e);
-  if (rc == YK_ENOMEM && yk__cache_clear(s)) {             /* plans that are only kept give way to one that is needed */
+  if (rc == YK_ENOMEM && yk__memory_lacking(s) == YK__NO_DEVICE && yk__cache_clear(s)) {    /* the host's: whole plans go */
     yk_error_clear();
     rc = activate(s, e);
   }
@@ -211,6 +257,7 @@ static yk_code make(yk_session *s, const yk_binding *b, const yk_desc *desc, yk_
   yk_code rc = compile(s, b, desc, e);
   if (rc != YK_OK) { yk__entry_unref(e); return rc; }
   insert(s, e);
+  yk__memory_move_end(false);
   *out = e;
   return YK_OK;
 }
@@ -274,12 +321,30 @@ static yk_code run_on_streams(yk_entry *e, const yk_io *io, uint32_t nkeep, yk_t
   return rc;
 }
 
+/* Off the hot path: the activation was given up for memory. On success e->lock stays held, so that the run gets its turn. */
+static yk_code revive(yk_entry *e) {
+  yk_session *s = e->s;
+  yk__mutex_unlock(&e->lock);
+  yk__mutex_lock(&s->compile_lock);
+  yk__mutex_lock(&e->lock);
+  bool active = e->stale || e->run;
+  yk_code rc = active ? YK_OK : activate(s, e);
+  if (!active && rc == YK_OK) yk__memory_move_end(false);
+  yk__mutex_unlock(&s->compile_lock);
+  if (rc != YK_OK) yk__mutex_unlock(&e->lock);
+  return rc;
+}
+
 yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
                       bool *stale) {
   yk_session *s = e->s;
   yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = s->options.timeout_ms };
   yk__mutex_lock(&e->lock);
+  if (e->run == NULL && !e->stale) YK_TRY(revive(e));
   *stale = e->stale;
+  uint64_t tick = atomic_load_explicit(&s->ticks, memory_order_relaxed) + 1;      /* threads may share one: an order all the same */
+  atomic_store_explicit(&s->ticks, tick, memory_order_relaxed);
+  e->used = tick;
   yk_code rc = YK_OK;
   if (!e->stale) {
     if (!e->reads_ok) rc = yk__vars_check(s, e->plan);
@@ -289,5 +354,6 @@ yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, 
     if (rc == YK_OK && !e->writes_ok) { yk__vars_mark(s, e->plan); e->writes_ok = true; }
   }
   yk__mutex_unlock(&e->lock);
+  if (atomic_load_explicit(&yk__memory_waiting, memory_order_relaxed)) yk__memory_give_way();
   return rc;
 }

@@ -19,6 +19,7 @@
 yk_code yk__session_open_rehearsed(yk_session *s, const char *stand_in) {
   yk_session_options *o = &s->options;
   if (o->virtual_gpus || o->virtual_gpu_groups || o->virtual_gpu_bytes || o->split_gpus || o->cpu_devices || o->cpu_bytes ||
+      o->memory_limit || o->per_process_gpu_memory_fraction > 0 ||
       (o->visible_devices && o->visible_devices[0]))
     return YK_FAIL(EINVAL, "yk_session_options.rehearse \"%.200s\" brings all devices with it; expected no number, size, split or "
                    "list of devices besides", o->rehearse);
@@ -78,7 +79,7 @@ static yk_code count_variables(survey *v, const yk_var_slot *var, const uint16_t
     YK_TRY(d->driver->desc_bytes(d->dev, &var[i].desc, &bytes));
     if (bytes == 0) bytes = 1;                         /* as it is allocated */
     v->use[dev].variables++;
-    v->use[dev].variable_bytes += bytes;
+    v->use[dev].variable_bytes += yk__device_rounded(&v->s->devices->at[dev], bytes ? bytes : 1);
     YK_TRY(hold(v, (holding){ x->name, &var[i].desc, bytes, dev }));
   }
   return YK_OK;
@@ -86,7 +87,10 @@ static yk_code count_variables(survey *v, const yk_var_slot *var, const uint16_t
 
 static yk_code count_arenas(survey *v) {
   const yk_plan *p = v->p;
-  for (uint32_t a = 0; a < p->narena; a++) v->use[p->arena[a].dev].arena_bytes += p->arena[a].bytes ? p->arena[a].bytes : 1;
+  for (uint32_t a = 0; a < p->narena; a++) {
+    uint16_t dev = p->arena[a].dev;
+    v->use[dev].arena_bytes += yk__device_rounded(&v->s->devices->at[dev], p->arena[a].bytes ? p->arena[a].bytes : 1);
+  }
   for (uint32_t b = 0; b < p->nbuf; b++) {
     const yk_buf *x = &p->buf[b];
     const char *name = x->kind == YK_BUF_CONSTANT ? "a constant" : "the run counter";

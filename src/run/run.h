@@ -7,11 +7,12 @@
  * run by one thread at a time, because kernels belong to the plan.
  *
  * Locks, always taken in this order, each released before a call returns:
- *   compile  one compilation, placement or layout change at a time
+ *   compile  one compilation, placement, layout change or change of activations at a time
  *   entry    held while a plan runs
  *   stream   held by what uses the devices' own threaded streams
  *   write    held by runs that write variables
  *   cache, var, trace: leaves, held for a few instructions
+ * An entry's lock may be tried, never waited for, by who has later ones.
  */
 #ifndef YK_RUN_RUN_H
 #define YK_RUN_RUN_H
@@ -51,7 +52,7 @@ typedef struct yk_run {              /* arenas, streams, events and resolved arg
   uint32_t failed_at;                /* instruction that a mid-run sync blamed */
   bool is_inline;                    /* one lane, which works on the calling thread */
   bool marked;                       /* `mark` is complete */
-  bool busy;                         /* out of time: lanes may still be working */
+  _Atomic bool busy;                 /* out of time: lanes may still be working */
   yk_bump mem;
 } yk_run;
 
@@ -62,7 +63,7 @@ typedef struct yk_io {               /* what differs from run to run */
   int64_t timeout_ms;                /* <= 0: none */
 } yk_io;
 
-/* Allocates from the devices; variables must have storage already. Errors: ENOMEM naming the largest values. */
+/* Allocates from the devices; variables must have storage already. Errors: ENOMEM. */
 yk_code yk__run_new(const yk_plan *p, yk_devices *d, const yk_var_slot *var, yk_run **out) YK_CHECKED;
 void    yk__run_free(yk_run *r);
 /* Where buffer `b` is. */
@@ -107,12 +108,13 @@ typedef struct yk_entry {
   _Atomic uint32_t refs;
   yk_session *s;
   yk_plan *plan;
-  yk_run *run;
+  _Atomic(yk_run *) run;             /* under lock. NULL: given up for memory, until the next run */
   yk_value *id;                      /* the canonical request: feeds, fetches, targets */
   uint32_t nfeed, nfetch, ntarget;
   uint64_t hash;
   yk_mutex lock;
   bool stale;                        /* under lock: a variable of it was laid out anew */
+  uint64_t used;                     /* under lock: the session's ticks at its last run */
   bool reads_ok, writes_ok;          /* under lock: known initialized; marked initialized */
   yk_tensor **held; uint32_t nheld;  /* under the stream lock: what a run out of time still uses */
   bool cached;                       /* under the cache lock, as the links are */
@@ -129,6 +131,7 @@ yk_code yk__entry_get(yk_session *s, const yk_binding *b, const yk_desc *feed_de
 yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
                       bool *stale) YK_CHECKED;
 void    yk__entry_ref(yk_entry *e);
+bool    yk__entry_ref_live(yk_entry *e);          /* with the cache lock held; false: it is on its way out */
 void    yk__entry_unref(yk_entry *e);
 bool    yk__cache_clear(yk_session *s);           /* false: it was empty */
 /* No plan that uses variable `v` runs once this returns; those that exist will be compiled anew. */
@@ -137,12 +140,47 @@ void    yk__cache_retire(yk_session *s, uint32_t v);
 yk_code yk__streams_acquire(yk_session *s) YK_CHECKED;
 void    yk__streams_release(yk_session *s);
 
+/* ---- memory that is short: memory.c, memory_report.c ------------------------------------------------------------ */
+
+/* All with the compile lock held, except give_way. */
+/* Does it fit beside what stays in any case? Else ENOMEM with a report. Before anything of the plan is made. */
+yk_code yk__memory_admit(yk_session *s, const yk_plan *p) YK_CHECKED;
+/* From a device's pool, for which idle plans give their memory up. wait: running ones are waited for; only with no lock but
+ * compile. ENOMEM with a report. */
+yk_code yk__session_alloc(yk_session *s, uint16_t dev, size_t bytes, bool wait, yk_mem *out) YK_CHECKED;
+/* The first device that has refused memory since the mark, or YK__NO_DEVICE. */
+void     yk__memory_mark(yk_session *s);
+uint16_t yk__memory_lacking(const yk_session *s);
+
+/* One request that a device could not serve: try, ask for more room, try again, until end. */
+typedef struct yk_shortage { uint64_t deadline, ended; bool waits; } yk_shortage;
+yk_shortage yk__shortage_begin(bool wait);         /* wait: for plans at work, as long as the setting tells; only with no lock but compile */
+void yk__shortage_try(yk_shortage *x);             /* before each try */
+/* Take an idle plan's memory on `dev`, or wait a little for one at work. False: no hope. own_moves: moves of the last try. */
+bool yk__shortage_more(yk_shortage *x, yk_session *s, uint16_t dev, uint64_t own_moves);
+void yk__shortage_end(yk_shortage *x);
+/* Around what takes arenas until the plan is listed with them, and what gives them back after it is not. */
+void yk__memory_move_begin(void);
+void yk__memory_move_end(bool gave);
+/* Bytes of `pool` that the plan's activation has. */
+uint64_t yk__memory_lent(const yk_entry *e, const struct yk_pool *pool);
+/* The report for a plan, or for bytes, that a pool has refused; the pool's message is part of it. Return the code of the failure. */
+yk_code yk__memory_refuse_step(yk_session *s, const yk_plan *p, uint16_t dev) YK_CHECKED;
+yk_code yk__memory_refuse(yk_session *s, uint16_t dev, uint64_t bytes, yk_code rc) YK_CHECKED;
+/* After a run, if somebody is waiting. No lock held. */
+extern _Atomic uint32_t yk__memory_waiting;
+void     yk__memory_give_way(void);
+/* The session is one of the process's whose idle plans may give way; no more. */
+void     yk__memory_join(yk_session *s);
+void     yk__memory_leave(yk_session *s);
+
 /* ---- variables' storage: variables.c ---------------------------------------------------------------------------- */
 
 /* All with the compile lock held, except those marked. */
 yk_code yk__vars_grow(yk_session *s) YK_CHECKED;                        /* slots for variables made since */
 yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) YK_CHECKED;  /* take over what a compilation chose */
-yk_code yk__var_allocate(yk_session *s, uint32_t v) YK_CHECKED;
+yk_code yk__var_allocate(yk_session *s, uint32_t v) YK_CHECKED;           /* no other lock: it may wait */
+void    yk__var_release(yk_session *s, uint32_t v);                     /* of one that nothing uses yet */
 yk_code yk__vars_check(yk_session *s, const yk_plan *p) YK_CHECKED;     /* [any lock] everything read is initialized */
 void    yk__vars_mark(yk_session *s, const yk_plan *p);                 /* [any lock] everything written is initialized */
 void    yk__vars_copy(yk_session *s, yk_var_slot *out);                 /* [any lock] out: [s->nvar] */
@@ -187,6 +225,10 @@ struct yk_session {
   yk_mutex compile_lock, stream_lock, write_lock, cache_lock, var_lock;
   yk_cache cache;
   _Atomic int64_t counter;
+  uint64_t *refused;                 /* [devices->n] under the compile lock: see yk__memory_mark() */
+  _Atomic uint64_t ticks;            /* runs so far, roughly */
+  bool joined;
+  yk_session *next;                  /* of the process's: memory.c */
   yk_trace trace;
   yk_entry *hung;                    /* under the stream lock: the one whose run is out of time, with a reference */
 };

@@ -24,6 +24,7 @@ static void free_locks(yk_session *s) {
 
 /* What a session holds beyond its own memory; steps must be gone. */
 static void release(yk_session *s) {
+  yk__memory_leave(s);
   yk__trace_free(s);
   if (s->hung) {                                           /* its streams must end before its memory goes */
     if (yk__run_drain(s->hung->run, -1) != YK_OK) yk_error_clear();
@@ -33,6 +34,7 @@ static void release(yk_session *s) {
   if (s->devices) yk__vars_free(s);
   yk__devices_close(s->devices);
   yk_graph_free(s->g);
+  yk__free(s->refused);
   yk__free(s->physical);
   yk__free(s->platform);
   yk__machine_free(s->machine);
@@ -122,9 +124,11 @@ yk_code yk_session_open(yk_graph *g, const yk_session_options *options, yk_sessi
   init_locks(s);
   s->g = yk__graph_ref(g);
   yk_code rc = yk__session_open_devices(s, options);
+  if (rc == YK_OK && (s->refused = yk__calloc(s->devices->n, sizeof *s->refused)) == NULL) rc = YK_ENOMEM;
   if (rc == YK_OK) rc = yk__vars_grow(s);
   if (rc == YK_OK) rc = place_new(s);
   if (rc != YK_OK) { release(s); return rc; }
+  yk__memory_join(s);
   if (s->options.log_device_placement) yk__session_log_devices(s);
   *out = s;
   return YK_OK;

@@ -57,16 +57,18 @@ void yk__vars_mark(yk_session *s, const yk_plan *p) {
   for (uint32_t i = 0; i < p->nwrites; i++) mark(s, p->writes[i]);
 }
 
-static yk_code allocate(yk_session *s, uint32_t v, uint16_t dev, const yk_desc *desc, uint64_t *bytes, yk_mem *mem) {
+/* wait: for memory that running steps hold; only with no lock but compile. */
+static yk_code allocate(yk_session *s, uint32_t v, const yk_desc *desc, bool wait, uint64_t *bytes, yk_mem *mem) {
+  uint16_t dev = s->var[v].dev;
   yk_device *d = &s->devices->at[dev];
   const yk_variable *var = variable(s, v);
   char text[YK__DESC_TEXT];
   uint64_t n = 0;
   YK_TRY(d->driver->desc_bytes(d->dev, desc, &n));
-  yk_code rc = yk__device_alloc(d, n ? (size_t)n : 1, mem);
+  yk_code rc = yk__session_alloc(s, dev, n ? (size_t)n : 1, wait, mem);
   if (rc != YK_OK)
-    return yk__fail_prefix(rc, "variable %s %s (%llu bytes, made at %s) on %s", var->name, yk__desc_text(desc, text, sizeof text),
-                           (unsigned long long)n, var->where, d->name);
+    return yk__fail_prefix(rc, "variable %s %s (%llu bytes, made at %s)", var->name, yk__desc_text(desc, text, sizeof text),
+                           (unsigned long long)n, var->where);
   *bytes = n;
   return YK_OK;
 }
@@ -75,7 +77,14 @@ yk_code yk__var_allocate(yk_session *s, uint32_t v) {
   yk_var_slot *slot = &s->var[v];
   if (slot->mem.base != NULL) return YK_OK;
   if (slot->dev >= s->devices->n) return YK_FAIL(EINTERNAL, "variable %s was not placed", variable(s, v)->name);
-  return allocate(s, v, slot->dev, &slot->desc, &slot->bytes, &slot->mem);
+  return allocate(s, v, &slot->desc, true, &slot->bytes, &slot->mem);
+}
+
+void yk__var_release(yk_session *s, uint32_t v) {
+  yk_var_slot *slot = &s->var[v];
+  yk__device_free(&s->devices->at[slot->dev], slot->mem);
+  slot->mem = (yk_mem){ 0 };
+  slot->bytes = 0;
 }
 
 void yk__vars_copy(yk_session *s, yk_var_slot *out) {
@@ -112,7 +121,7 @@ static yk_code service_close(service *c, yk_code rc) {
 }
 
 /* dst = src in another layout; waits. */
-static yk_code reorder(service *c, yk_mem dst, const yk_desc *to, yk_mem src, const yk_desc *from) {
+static yk_code reorder(yk_session *s, service *c, yk_mem dst, const yk_desc *to, yk_mem src, const yk_desc *from) {
   yk_device *d = c->d;
   yk_desc in = *from, out = *to;
   yk_kernel_spec spec = { .size = sizeof spec, .op = "reorder", .op_version = 1, .nin = 1, .nout = 1, .flags = YK_SPEC_FIXED,
@@ -122,7 +131,7 @@ static yk_code reorder(service *c, yk_mem dst, const yk_desc *to, yk_mem src, co
   yk_mem work = { 0 };
   uint64_t failed = 0;
   YK_TRY(d->driver->kernel_prepare(d->dev, &spec, &k, &info));
-  yk_code rc = info.workspace ? yk__device_alloc(d, (size_t)info.workspace, &work) : YK_OK;
+  yk_code rc = info.workspace ? yk__session_alloc(s, d->index, (size_t)info.workspace, false, &work) : YK_OK;
   if (rc == YK_OK) rc = d->driver->kernel_launch(k, c->stream, (yk_mem[]){ src, dst }, 2, work);
   yk_code last = d->driver->stream_sync(c->stream, &failed);
   if (work.base) yk__device_free(d, work);
@@ -142,7 +151,7 @@ static yk_code transfer(yk_session *s, uint32_t v, const void *in, void *out) {
   service c;
   uint64_t failed = 0;
   if (!direct) {
-    YK_TRY(yk__device_alloc(d, bytes ? bytes : 1, &temporary));
+    YK_TRY(yk__session_alloc(s, slot->dev, bytes ? bytes : 1, false, &temporary));
     mem = temporary;
   }
   mem.bytes = bytes;
@@ -151,9 +160,9 @@ static yk_code transfer(yk_session *s, uint32_t v, const void *in, void *out) {
     if (in) {
       rc = d->driver->copy_in(c.stream, mem, in);
       if (rc == YK_OK && !direct) rc = d->driver->stream_sync(c.stream, &failed);
-      if (rc == YK_OK && !direct) rc = reorder(&c, slot->mem, &slot->desc, mem, &plain);
+      if (rc == YK_OK && !direct) rc = reorder(s, &c, slot->mem, &slot->desc, mem, &plain);
     } else {
-      if (!direct) rc = reorder(&c, mem, &plain, slot->mem, &slot->desc);
+      if (!direct) rc = reorder(s, &c, mem, &plain, slot->mem, &slot->desc);
       if (rc == YK_OK) rc = d->driver->copy_out(c.stream, out, mem);
     }
     rc = service_close(&c, rc);
@@ -169,11 +178,11 @@ static yk_code relay(yk_session *s, uint32_t v, const yk_desc *desc) {
   uint64_t bytes = 0;
   yk_mem mem = { 0 };
   service c;
-  YK_TRY(allocate(s, v, slot->dev, desc, &bytes, &mem));
+  YK_TRY(allocate(s, v, desc, false, &bytes, &mem));
   yk_code rc = YK_OK;
   if (initialized(s, v)) {
     rc = service_open(d, &c);
-    if (rc == YK_OK) rc = service_close(&c, reorder(&c, mem, desc, slot->mem, &slot->desc));
+    if (rc == YK_OK) rc = service_close(&c, reorder(s, &c, mem, desc, slot->mem, &slot->desc));
   }
   if (rc != YK_OK) { yk__device_free(d, mem); return yk__fail_prefix(rc, "variable %s: new layout", variable(s, v)->name); }
   yk__device_free(d, slot->mem);

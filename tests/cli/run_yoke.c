@@ -120,7 +120,7 @@ static void show(const char *const *argv, const yoke_result *r) {
 void yoke_fails(int status, const char *text, const char *const *argv, const char *file, int line) {
   yoke_result r;
   yoke_run(&r, argv);
-  if (r.status != status || r.out[0] != '\0' || lines(r.err) != 1 || strstr(r.err, text) == NULL || strlen(r.err) > 600) {
+  if (r.status != status || r.out[0] != '\0' || lines(r.err) != 1 || strstr(r.err, text) == NULL || strlen(r.err) > 2000) {
     show(argv, &r);
     print_error("expected status %d, nothing on stdout, and one short line on stderr with \"%s\"\n", status, text);
     _fail(file, line);

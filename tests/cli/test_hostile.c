@@ -56,7 +56,7 @@ static void test_long_paths(void **state) {
   text[sizeof text - 1] = '\0';
   YOKE(&r, "train", "mlp", "--data", text);
   CHECK_INT(r.status, 1);
-  assert_true(strlen(r.err) < 1100 && strchr(r.err, '\n') == r.err + strlen(r.err) - 1);
+  assert_true(strlen(r.err) < 5100 && strchr(r.err, '\n') == r.err + strlen(r.err) - 1);
   yoke_free(&r);
 }
 
@@ -122,9 +122,8 @@ static void test_cut_weights(void **state) {
 /* Memory limits that the network does not fit into: told, and no trace of the run but its settings. */
 static void test_too_little_memory(void **state) {
   (void)state;
-  FAILS(1, "bytes asked for", "train", "mlp", "--data", "set", "--out", "small", "--trace", "small.json", "--virtual-gpus",
-        "1:1MiB",
-        "--devices", "gpu:0", "--quiet");
+  FAILS(1, "step 1: /job:localhost/replica:0/task:0/device:GPU:0: the step does not fit. It needs ", "train", "mlp", "--data",
+        "set", "--out", "small", "--trace", "small.json", "--virtual-gpus", "1:1MiB", "--devices", "gpu:0", "--quiet");
   assert_false(exists("small.json"));
   assert_false(exists("small/weights.safetensors"));
   assert_false(exists("small/report.html"));

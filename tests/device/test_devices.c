@@ -4,6 +4,7 @@
  * The null driver stands in where only names and numbers matter, since its memory costs nothing.
  */
 #include <pthread.h>
+#include <yoke/session.h>
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "rig.h"
@@ -55,38 +56,137 @@ static void test_refused(void **state) {
   assert_null(all);
 }
 
+static yk_device_memory memory(const yk_device *d) {
+  yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+  yk__device_memory(d, &m);
+  return m;
+}
+
+static uint64_t in_use(const yk_device *d) { return memory(d).bytes_in_use; }
+static uint64_t held(const yk_device *d) { return memory(d).bytes_held; }
+
 static void test_limits(void **state) {
   (void)state;
-  const yk_device_request want[] = { { .type = "CPU", .count = 1 }, { .type = "GPU", .count = 1, .is_virtual = 1 },
-                                     { .type = "GPU", .count = 1, .is_virtual = 1, .limit = 1000 } };
+  const yk_device_request want[] = {
+    { .type = "CPU", .count = 1 }, { .type = "GPU", .count = 1, .is_virtual = 1 },
+    { .type = "GPU", .count = 1, .is_virtual = 1, .total = 4096, .limit = 1024 },
+    { .type = "GPU", .count = 1, .is_virtual = 1, .total = 1 << 20, .fraction = 0.4 },
+    { .type = "GPU", .count = 1, .is_virtual = 1, .total = 1 << 20, .limit = 2 << 20, .growth = 1 },
+  };
   yk_devices *all = NULL;
-  OK(yk__devices_open(3, want, 0, &all));
+  OK(yk__devices_open(5, want, 0, &all));
   uint64_t total = all->at[0].info.bytes_total;
   assert_int_equal(all->at[0].limit, total);
   assert_int_equal(all->at[1].limit, total / 4);
+  assert_int_equal(all->at[2].limit, 1024);
+  assert_int_equal(all->at[2].total, 4096);
+  assert_int_equal(all->at[3].limit, (1 << 20) * 4 / 10);
+  assert_int_equal(all->at[4].limit, 1 << 20);          /* not more than there is */
   yk_device *d = &all->at[2];
-  assert_int_equal(d->limit, 1000);
   yk_mem a = { 0 }, b = { 0 }, c = { .bytes = 3 };
+  assert_int_equal(held(d), 0);
   OK(yk__device_alloc(d, 600, &a));
+  assert_int_equal(held(d), 1024);                      /* all of it, from the first allocation on */
   OK(yk__device_alloc(d, 0, &b));
+  assert_null(b.base);
   FAILS(ENOMEM, yk__device_alloc(d, 401, &c));
-  SAYS("device:GPU:1: 401 bytes asked for, 600 in use, the limit is 1000");
+  SAYS("device:GPU:1: 401 bytes asked for, 1024 in use, the limit is 1024");     /* 600 are not worth a split */
   assert_true(c.base == NULL && c.bytes == 3);
   FAILS(ENOMEM, yk__device_alloc(d, SIZE_MAX, &c));
-  OK(yk__device_alloc(d, 400, &c));
-  assert_int_equal(d->in_use, 1000);
   yk__device_free(d, a);
   yk__device_free(d, b);
   yk__device_free(d, (yk_mem){ 0 });
-  assert_int_equal(d->in_use, 400);
-  assert_int_equal(d->peak, 1000);
+  assert_int_equal(in_use(d), 0);
+  OK(yk__device_alloc(d, 512, &a));
+  OK(yk__device_alloc(d, 512, &c));
+  assert_ptr_equal(a.base, c.base);
+  assert_int_equal(a.offset + 512, c.offset);
+  yk__device_free(d, a);
+  assert_int_equal(in_use(d), 512);
+  assert_int_equal(memory(d).peak_in_use, 1024);
+  assert_int_equal(memory(d).refusals, 2);
   yk__device_free(d, c);
-  assert_int_equal(d->in_use, 0);
-  yk__alloc_fail_at(1);                        /* the host itself has none left: counted back */
-  FAILS(ENOMEM, yk__device_alloc(d, 100, &a));
+  assert_int_equal(in_use(d), 0);
+  OK(yk__device_alloc(d, 100, &a));
+  assert_int_equal(in_use(d), 256);
+  assert_int_equal(memory(d).bytes_requested, 100);
+  yk__device_free(d, a);
+  assert_int_equal(in_use(d), 0);
+  yk__alloc_fail_at(1);                                 /* the host itself has none left: counted back */
+  FAILS(ENOMEM, yk__device_alloc(&all->at[0], 100, &a));
   yk__alloc_fail_at(0);
-  SAYS("device:GPU:1");
-  assert_int_equal(d->in_use, 0);
+  SAYS("device:CPU:0");
+  assert_int_equal(in_use(&all->at[0]), 0);
+  yk__devices_close(all);
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "GPU", .count = 1, .limit = 5, .fraction = 0.5 }, 0, &all));
+  FAILS(EINVAL, yk__devices_open(1, &(yk_device_request){ .type = "GPU", .count = 1, .fraction = 1.5 }, 0, &all));
+}
+
+/* Who opens the same device under the same limit shares its pool; under another one, or as another card, has his own. */
+static void test_shared(void **state) {
+  (void)state;
+  const yk_device_request want = { .type = "GPU", .count = 2, .is_virtual = 1, .total = 1 << 20 };
+  const uint16_t second[] = { 1 };
+  yk_device_request one = want, less = want, growing = want;
+  one.count = 1;
+  one.numbers = second;
+  less.limit = 1 << 19;
+  growing.growth = 1;
+  yk_devices *a = NULL, *b = NULL, *c = NULL, *d = NULL;
+  uint64_t live = yk__alloc_live();
+  OK(yk__devices_open(1, &want, 0, &a));
+  OK(yk__devices_open(1, &one, 0, &b));
+  OK(yk__devices_open(1, &less, 0, &c));
+  OK(yk__devices_open(1, &growing, 0, &d));
+  yk_mem mem = { 0 }, more = { 0 };
+  OK(yk__device_alloc(&a->at[1], 600000, &mem));
+  assert_int_equal(in_use(&a->at[0]), 0);
+  assert_int_equal(in_use(&b->at[0]), in_use(&a->at[1]));       /* its GPU:0 is the machine's second */
+  FAILS(ENOMEM, yk__device_alloc(&b->at[0], 600000, &more));
+  assert_int_equal(in_use(&c->at[1]), 0);
+  assert_int_equal(in_use(&d->at[1]), 0);
+  yk__device_free(&a->at[1], mem);
+  yk__devices_close(a);                                         /* the pool lives on in b */
+  OK(yk__device_alloc(&b->at[0], 600000, &more));
+  yk__device_free(&b->at[0], more);
+  yk__devices_close(d);
+  yk__devices_close(c);
+  yk__devices_close(b);
+  assert_int_equal(yk__alloc_live(), live);
+}
+
+/* What a card that nobody limits gives: all that is free but a reserve. */
+static void test_whole_card(void **state) {
+  (void)state;
+  static const struct { uint64_t free, whole; } row[] = {      /* MiB */
+    { 100, 100 }, { 225, 225 }, { 1024, 799 }, { 2048, 1748 }, { 4096, 3796 }, { 8192, 7783 }, { 81920, 77824 },
+  };
+  for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+    uint64_t whole = yk__memory_whole(&(yk_dev_info){ .bytes_free = row[i].free << 20, .bytes_total = (uint64_t)90000 << 20 }) >> 20;
+    if (whole + 1 < row[i].whole || whole > row[i].whole)
+      fail_msg("%llu MiB free: %llu, expected %llu", (unsigned long long)row[i].free, (unsigned long long)whole,
+               (unsigned long long)row[i].whole);
+  }
+}
+
+/* A CPU device holds what is in use, to the byte. */
+static void test_host_memory(void **state) {
+  (void)state;
+  yk_devices *all = NULL;
+  OK(yk__devices_open(1, &(yk_device_request){ .type = "CPU", .count = 1, .limit = 1000 }, 0, &all));
+  yk_device *d = &all->at[0];
+  yk_mem a = { 0 }, b = { 0 };
+  OK(yk__device_alloc(d, 600, &a));
+  assert_int_equal(held(d), 600);
+  FAILS(ENOMEM, yk__device_alloc(d, 401, &b));
+  SAYS("401 bytes asked for, 600 in use, the limit is 1000");
+  OK(yk__device_alloc(d, 400, &b));
+  yk__device_free(d, a);
+  assert_int_equal(held(d), 400);
+  assert_int_equal(in_use(d), 400);
+  assert_int_equal(memory(d).peak_held, 1000);
+  yk__device_free(d, b);
+  assert_int_equal(held(d), 0);
   yk__devices_close(all);
 }
 
@@ -230,6 +330,7 @@ static void test_out_of_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_names),  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
+    cmocka_unit_test(test_host_memory), cmocka_unit_test(test_shared), cmocka_unit_test(test_whole_card),
     cmocka_unit_test(test_shares), cmocka_unit_test(test_stream),  cmocka_unit_test(test_out_of_memory),
     cmocka_unit_test(test_one_thread_for_the_same_cores),          cmocka_unit_test(test_same_memory),
     cmocka_unit_test(test_asked_cores),

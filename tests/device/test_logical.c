@@ -7,6 +7,7 @@
 #include <yoke/math.h>
 #include "base/alloc.h"
 #include "plan/plan.h"
+#include <yoke/session.h>
 #include "rig.h"
 #include "run/run.h"
 
@@ -103,21 +104,27 @@ static void test_one_opened(void **state) {
   assert_int_equal(closed, 2);
 }
 
+static uint64_t in_use(const yk_device *d) {
+  yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+  yk__device_memory(d, &m);
+  return m.bytes_in_use;
+}
+
 /* Each part is held to its own limit, though the card has room. */
 static void test_limits(void **state) {
-  static const uint64_t part[] = { 600, 300 };
+  static const uint64_t part[] = { 768, 512 };
   (void)state;
   yk_devices *all = open_cards(2, part);
   yk_mem a = { 0 }, b = { 0 }, c = { 0 };
   OK(yk__device_alloc(&all->at[1], 600, &a));
   FAILS(ENOMEM, yk__device_alloc(&all->at[1], 1, &b));
-  SAYS("device:GPU:0: 1 bytes asked for, 600 in use, the limit is 600");
+  SAYS("device:GPU:0: 1 bytes asked for, 768 in use, the limit is 768");
   OK(yk__device_alloc(&all->at[2], 300, &b));
   FAILS(ENOMEM, yk__device_alloc(&all->at[2], 1, &c));
-  SAYS("device:GPU:1: 1 bytes asked for, 300 in use, the limit is 300");
+  SAYS("device:GPU:1: 1 bytes asked for, 512 in use, the limit is 512");
   yk__device_free(&all->at[1], a);
-  assert_int_equal(all->at[1].in_use, 0);
-  assert_int_equal(all->at[2].in_use, 300);
+  assert_int_equal(in_use(&all->at[1]), 0);
+  assert_int_equal(in_use(&all->at[2]), 512);
   yk__device_free(&all->at[2], b);
   yk__devices_close(all);
 }

@@ -33,7 +33,7 @@ const char *const fault_silent[] = {
   "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_queue_take", "yk_queue_position", "yk_queue_seek", "yk_record_write",
   "yk_model_find", "yk_model_at",
     "yk_session_options_of",
-  "yk_session_device_count", "yk_session_device",
+  "yk_session_device_count", "yk_session_device", "yk_session_device_memory",
   /* checkpoint.h */
   "yk_saver_check", "yk_saver_poll", "yk_saver_wait", "yk_checkpoint_path", "yk_checkpoint_step", "yk_checkpoint_note",
   "yk_checkpoint_count", "yk_checkpoint_name", "yk_checkpoint_desc",
@@ -130,6 +130,7 @@ static void call_session(const yk_session *s) {
   see(yk_session_options_of(s));
   number((double)yk_session_device_count(s));
   CHECK_OK(yk_session_device(s, 0, &info));
+  CHECK_OK(yk_session_device_memory(s, 0, &(yk_device_memory)YK_DEVICE_MEMORY_INIT));
 }
 
 static void call_checkpoint(yk_saver *w, const yk_session *s, const yk_checkpoint *c) {

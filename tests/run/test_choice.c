@@ -74,7 +74,7 @@ static void test_lists(void **state) {
   yk_session *s = NULL;
   yk_session_options o = options(2);
   o.visible_devices = "2";
-  FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "\"2\" is no GPU; there are 2 GPUs");
+  FAILS(yk_session_open(g, &o, &s), YK_ENOTFOUND, "\"2\" is no GPU; there are 2 GPUs");
   o.visible_devices = "0,0";
   FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "twice");
   assert_null(s);
@@ -107,7 +107,7 @@ static void test_select(void **state) {
   yk_graph *g = new_graph();
   yk_session *s = NULL;
   yk_session_options o = options(3);
-  FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "\"7\" is no GPU");
+  FAILS(yk_session_open(g, &o, &s), YK_ENOTFOUND, "\"7\" is no GPU");
   yk_graph_free(g);
   OK(yk__param_set("visible_devices", ""));
   expect_seen(2, NULL, NULL, "0 1");
@@ -148,7 +148,7 @@ static void test_list_without_gpus(void **state) {
   yk_session *s = NULL;
   yk_session_options o = options(0);
   o.visible_devices = "0";
-  FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "there is no GPU");
+  FAILS(yk_session_open(g, &o, &s), YK_ENOTFOUND, "there is no GPU");
   o.allow_soft_placement = true;
   told[0] = '\0';
   ntold = 0;

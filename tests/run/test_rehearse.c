@@ -197,7 +197,7 @@ static void test_run_on_parts(void **state) {
   yk_tensor *t = run_fetch(s, b);
   expect_line(t, 8, 0, 6);
   yk_tensor_free(t);
-  FAILS(yk_session_run(s, 0, NULL, 1, &big, 0, NULL, &t), YK_ENOMEM, "the limit is 1048576");
+  FAILS(yk_session_run(s, 0, NULL, 1, &big, 0, NULL, &t), YK_ENOMEM, "the limit is 1.00MiB (1048576 bytes)");
   t = run_fetch(s, b);                                             /* the session stays usable */
   yk_tensor_free(t);
   end(s, g);

@@ -39,8 +39,8 @@ typedef struct yk_session_options {
                                       GPU than `cores` (with soft placement it gets all of them, and a notice tells). NULL or "" =
                                       none */
   const char *split_gpus;          /* "gpu:0=256MiB,256MiB,gpu:1=1GiB,1GiB": visible GPUs, each to become several logical ones with
-                                      these memory limits, all GPUs numbered consecutively. EINVAL: no such GPU, twice, or more than
-                                      it has. NULL or "" = what YOKE_SPLIT_GPUS says */
+                                      these memory limits, all GPUs numbered consecutively. EINVAL: no such GPU, twice, more than
+                                      it has, or a memory fraction besides. NULL or "" = what YOKE_SPLIT_GPUS says */
   const char *rehearse;            /* a file that `yoke devices --save` wrote: the session has exactly the devices of that machine,
                                       and nothing of theirs is allocated. It places, compiles and explains; running a step or moving
                                       a variable's value is EUNSUPPORTED. Not together with virtual GPUs, a split or other limits.

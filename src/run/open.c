@@ -224,6 +224,9 @@ static yk_code take_splits(const yk_session_options *o, gpus *g) {
   const char *what = given ? "yk_session_options.split_gpus" : "setting split_gpus (YOKE_SPLIT_GPUS)";
   if (!text[0]) return YK_OK;
   YK_TRY(yk__split_parse(what, text, &g->split, &g->nsplit));
+  if (o->per_process_gpu_memory_fraction > 0)
+    return YK_FAIL(EINVAL, "%s and a memory fraction of %g are both given; expected one of them, since parts have their limits", what,
+                   o->per_process_gpu_memory_fraction);
   for (uint16_t k = 0; k < g->nsplit; k++)
     if (g->split[k].gpu >= g->visible)
       return YK_FAIL(EINVAL, "%s: gpu:%u is to be split, and there %s %u GPU%s", what, (unsigned)g->split[k].gpu,

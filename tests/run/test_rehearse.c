@@ -181,6 +181,9 @@ static void test_splits(void **state) {
     FAILS(yk_session_open(g, &o, &s), YK_EINVAL, bad[i].says);
     assert_null(s);
   }
+  yk_session_options o = grouped("2:8MiB", "gpu:0=4MiB,4MiB");
+  o.per_process_gpu_memory_fraction = 0.5;
+  FAILS(yk_session_open(g, &o, &s), YK_EINVAL, "split_gpus and a memory fraction of 0.5 are both given");
   yk_graph_free(g);
 }
 

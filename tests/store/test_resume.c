@@ -10,12 +10,30 @@
 enum { STEPS = 4, BATCH = 8, PICTURES = 22, MOST_VALUES = 64 };
 
 typedef struct kind { const char *name; yk_optimizer opt; } kind;
-static const kind kinds[] = {
-  { "sgd", { .kind = YK_OPT_SGD, .rate = 0.05 } },
-  { "momentum", { .kind = YK_OPT_MOMENTUM, .rate = 0.05, .momentum = 0.9 } },
-  { "nesterov", { .kind = YK_OPT_MOMENTUM, .rate = 0.05, .momentum = 0.9, .nesterov = true } },
-};
-enum { NKINDS = sizeof kinds / sizeof kinds[0] };
+static kind kinds[16];
+static int nkinds;
+
+static void add_kind(const char *name, yk_optimizer opt) {
+  assert_true(nkinds < 16);
+  kinds[nkinds++] = (kind){ name, opt };
+}
+
+static void add_kinds(void) {
+  add_kind("sgd", YK_SGD(0.05));
+  add_kind("momentum", YK_MOMENTUM(0.05, 0.9));
+#ifdef YK_ADAM
+  add_kind("nesterov", YK_NESTEROV(0.05, 0.9));
+  add_kind("adam", YK_ADAM(0.01));
+  add_kind("adamw", YK_ADAMW(0.01, 0.1));
+  add_kind("lamb", YK_LAMB(0.01, 0.1));
+  add_kind("rmsprop", YK_RMSPROP(0.01));
+  add_kind("adagrad", YK_ADAGRAD(0.01));
+  add_kind("adadelta", YK_ADADELTA(1));
+  add_kind("ftrl", YK_FTRL(0.01));
+  add_kind("keras sgd", YK_KERAS_SGD(0.05, 0.9));
+  add_kind("keras rmsprop", YK_KERAS_RMSPROP(0.01));
+#endif
+}
 
 typedef struct run {
   const kind *k;
@@ -30,6 +48,7 @@ typedef struct run {
 static yk_dataset *pictures;
 
 static int setup(void **state) {
+  add_kinds();
   CHECK_OK(yk_dataset_shapes10(3, YK_TRAIN, PICTURES, &pictures));
   return folder_setup(state);
 }
@@ -205,12 +224,12 @@ static void check(const kind *k, int devices, bool initialise) {
 
 static void test_on_one(void **state) {
   (void)state;
-  for (int i = 0; i < NKINDS; i++) check(&kinds[i], 1, i % 2 == 0);
+  for (int i = 0; i < nkinds; i++) check(&kinds[i], 1, i % 2 == 0);
 }
 
 static void test_on_four(void **state) {
   (void)state;
-  for (int i = 0; i < NKINDS; i++) check(&kinds[i], 4, i % 2 == 1);
+  for (int i = 0; i < nkinds; i++) check(&kinds[i], 4, i % 2 == 1);
 }
 
 /* Saved on `from` devices, read on `to`: all variables are what they were. */

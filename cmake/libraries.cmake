@@ -9,6 +9,6 @@ function(yoke_library var header library package use)
 endfunction()
 
 yoke_library(DNNL dnnl.h dnnl libdnnl-dev "computing on the CPU")
-yoke_library(ZLIB zlib.h z zlib1g-dev "reading compressed data files (.npz, .gz)")
+yoke_library(ZLIB zlib.h z zlib1g-dev "compressed data files (.npz, .gz) and pictures in event files")
 yoke_library(JPEG jpeglib.h jpeg libjpeg-dev "reading pictures")
 yoke_library(PNG png.h png libpng-dev "reading pictures")

@@ -2,7 +2,7 @@
  * cifar10.c - reads CIFAR-10 in its original binary form.
  *
  * A record is a label byte and three planes of 32x32; pictures are kept as [H, W, C]. Every file's kind and size is checked
- * before memory is taken for it, and every label before anything is handed over.
+ * before memory is taken for it, and every label before anything is handed over; a record with a bad one may be left out.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/error.h"
-#include "data/dataset.h"
+#include "data/formats.h"
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, RECORD = 1 + 3 * PLANE, CLASSES = 10, FILES = 5, PATH_BYTES = 4096, MAX_RECORDS = 1000000 };
 
@@ -37,16 +37,24 @@ static yk_code count_records(yk_cifar_file *c) {
   return YK_OK;
 }
 
-static yk_code read_records(const yk_cifar_file *c, uint8_t *image, uint8_t *label) {
+/* Good records of a file, behind the `*at` that there are already. */
+static yk_code read_records(const yk_cifar_file *c, const yk_dataset *d, int64_t *at) {
+  const yk_pictures *p = d->self;
   uint8_t record[RECORD];
   for (int64_t i = 0; i < c->records; i++) {
     if (fread(record, 1, RECORD, c->f) != RECORD)
-      return YK_FAIL(EIO, "reading record %" PRId64 " of '%s' failed: %s", i, c->path, ferror(c->f) ? strerror(errno) : "the file became shorter");
-    if (record[0] >= CLASSES)
-      return YK_FAIL(ECORRUPT, "'%s': label %u of record %" PRId64 " (offset %" PRId64 ") is not 0 to 9", c->path, record[0], i, i * RECORD);
-    label[i] = record[0];
-    for (int p = 0; p < PLANE; p++)
-      for (int k = 0; k < 3; k++) image[i * 3 * PLANE + 3 * p + k] = record[1 + k * PLANE + p];
+      return YK_FAIL(EIO, "reading record %" PRId64 " of '%s' failed: %s", i, c->path,
+                     ferror(c->f) ? strerror(errno) : "the file became shorter");
+    if (record[0] >= CLASSES) {
+      (void)YK_FAIL(ECORRUPT, "'%s': label %u of record %" PRId64 " (offset %" PRId64 ") is not 0 to 9", c->path, record[0], i,
+                    i * RECORD);
+      YK_TRY(yk__dataset_skip(d));
+      continue;
+    }
+    uint8_t *image = p->image + *at * 3 * PLANE;
+    for (int k = 0; k < PLANE; k++)
+      for (int channel = 0; channel < 3; channel++) image[3 * k + channel] = record[1 + channel * PLANE + k];
+    p->label[(*at)++] = record[0];
   }
   return YK_OK;
 }
@@ -77,7 +85,7 @@ static yk_code open_files(const char *folder, yk_split split, yk_cifar_file *fil
                  split == YK_TRAIN ? "data_batch_1.bin to data_batch_5.bin" : "test_batch.bin", folder);
 }
 
-static yk_code read_files(yk_cifar_file *file, int nfiles, yk_dataset **out) {
+static yk_code read_files(yk_cifar_file *file, int nfiles, int64_t skip, yk_dataset **out) {
   int64_t total = 0, at = 0;
   yk_dataset *d;
   yk_pictures *p;
@@ -88,23 +96,30 @@ static yk_code read_files(yk_cifar_file *file, int nfiles, yk_dataset **out) {
   }
   YK_TRY(yk__pictures_new("cifar10", total, SIDE, SIDE, 3, CLASSES, &d, &p));
   d->class_name = class_names;
-  for (int i = 0; i < nfiles && rc == YK_OK; i++) {
-    rc = read_records(&file[i], p->image + at * 3 * PLANE, p->label + at);
-    at += file[i].records;
-  }
+  d->skips.limit = skip;
+  for (int i = 0; i < nfiles && rc == YK_OK; i++) rc = read_records(&file[i], d, &at);
+  if (rc == YK_OK && at == 0) rc = YK_FAIL(ECORRUPT, "'%s' holds no good records", file[0].path);
+  d->n = d->total = at;
   if (rc == YK_OK) *out = d;
   else yk_dataset_free(d);
   return rc;
 }
 
-yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) {
+static yk_code open_folder(const char *path, yk_split split, int64_t skip, yk_dataset **out) {
   yk_cifar_file file[FILES];
   int nfiles = 0;
-  yk_code rc;
-  if (path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_dataset_cifar10 needs a folder and a place for the result");
-  YK_TRY(yk__split_check(split));
-  rc = open_files(path, split, file, &nfiles);
-  if (rc == YK_OK) rc = read_files(file, nfiles, out);
+  yk_code rc = open_files(path, split, file, &nfiles);
+  if (rc == YK_OK) rc = read_files(file, nfiles, skip, out);
   for (int i = 0; i < nfiles; i++) fclose(file[i].f);
   return rc;
+}
+
+yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) {
+  if (path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_dataset_cifar10 needs a folder and a place for the result");
+  YK_TRY(yk__split_check(split));
+  return open_folder(path, split, 0, out);
+}
+
+yk_code yk__open_cifar10(const yk_ask *a, yk_dataset **out) {
+  return open_folder(a->path, a->split, a->o.skip, out);
 }

@@ -32,10 +32,6 @@ static const yk_format formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof formats[0], TFRECORD = 2 };
 
-yk_code yk__open_cifar10(const yk_ask *a, yk_dataset **out) {
-  return yk_dataset_cifar10(a->path, a->split, out);
-}
-
 static yk_code of_folder(const char *path, const yk_format **out) {
   yk_name_list l = { 0 };
   YK_TRY(yk__folder_names(path, &l));

@@ -260,6 +260,26 @@ static void test_failure(void **state) {
   yk_dataset_free(d);
 }
 
+/* CIFAR-10 with a label that is none: left out, if that is allowed. */
+static void test_skipped_cifar10(void **state) {
+  enum { RECORD = 3073 };
+  static uint8_t all[3 * RECORD];
+  yk_dataset_options o = YK_DATASET_OPTIONS_INIT;
+  const char *first;
+  (void)state;
+  for (int i = 0; i < 3; i++) all[i * RECORD] = (uint8_t)(i == 1 ? 200 : i), all[i * RECORD + 1] = (uint8_t)(10 * i);
+  put("cifar/data_batch_2.bin", all, sizeof all);
+  REFUSED(in_folder("cifar"), NULL, YK_TRAIN, YK_ECORRUPT, "label 200 of record 1 (offset 3073)");
+  o.skip = 1;
+  yk_dataset *d = opened(in_folder("cifar"), &o, YK_TRAIN);
+  CHECK_INT(yk_dataset_size(d), 2);
+  CHECK_INT(yk_dataset_label(d, 1), 2);
+  CHECK_INT(yk_dataset_image(d, 1)[0], 20);
+  CHECK_INT(yk_dataset_skipped(d, &first), 1);
+  if (strstr(first, "label 200") == NULL) fail_msg("the first is told as \"%s\"", first);
+  yk_dataset_free(d);
+}
+
 /* A file that loses its end while it is open: an error, no signal. */
 static void test_shrinking_file(void **state) {
   uint8_t head[16] = { 0, 0, 8, 2, 0, 0, 0x10, 0, 0, 0, 0, 4 };
@@ -278,7 +298,7 @@ static void test_shrinking_file(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_components), cmocka_unit_test(test_refused_tensors), cmocka_unit_test(test_seek), cmocka_unit_test(test_refused_places),
-    cmocka_unit_test(test_remainders), cmocka_unit_test(test_failure), cmocka_unit_test(test_shrinking_file),
+    cmocka_unit_test(test_remainders), cmocka_unit_test(test_failure), cmocka_unit_test(test_skipped_cifar10), cmocka_unit_test(test_shrinking_file),
   };
   return cmocka_run_group_tests(tests, files_set_up, files_tear_down);
 }

@@ -135,7 +135,7 @@ static int next_value(yk_values *v, yk_one *out) {
 
 int64_t yk__list_count(const yk_entry *e) {
   yk_values v = { .kind = e->kind, .list = e->list };
-  yk_one one;
+  yk_one one = { 0 };
   int64_t n = 0;
   int got = 0;
   if (e->kind == YK_LIST_NONE) return 0;
@@ -155,7 +155,7 @@ static bool store_whole(int64_t v, yk_dtype dtype, int64_t i, void *out) {
 yk_code yk__list_numbers(const yk_entry *e, yk_dtype dtype, int64_t n, void *out) {
   bool real = dtype == YK_F32 || dtype == YK_F64;
   yk_values v = { .kind = e->kind, .list = e->list };
-  yk_one one;
+  yk_one one = { 0 };
   int64_t i = 0;
   int got = 0;
   if (e->kind != (real ? YK_LIST_FLOATS : YK_LIST_INTS))

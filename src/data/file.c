@@ -64,8 +64,8 @@ static yk_code read_fd(const yk_file *f, int fd, int64_t at, void *out, int64_t 
 }
 
 yk_code yk__file_read(const yk_file *f, int64_t at, void *out, int64_t n) {
-  int fd;
-  int64_t bytes;
+  int fd = -1;
+  int64_t bytes = 0;
   yk_code rc;
   if (f->fd >= 0) return read_fd(f, f->fd, at, out, n);
   YK_TRY(open_fd(f->path, &fd, &bytes));

@@ -4,6 +4,10 @@
 add_executable(bench_yoke_step EXCLUDE_FROM_ALL bench/yoke_step.c bench/common.c)
 target_include_directories(bench_yoke_step PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(bench_yoke_step PRIVATE yoke_static)
+add_executable(bench_yoke_update EXCLUDE_FROM_ALL bench/yoke_update.c bench/common.c)
+target_include_directories(bench_yoke_update PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(bench_yoke_update PRIVATE yoke_static)
+target_compile_options(bench_yoke_update PRIVATE -O3)
 
 file(GLOB bench_floor_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/floor*.c)
 add_executable(bench_floor EXCLUDE_FROM_ALL ${bench_floor_sources} bench/common.c src/backend/cpu/dnnl_compat.c)
@@ -14,13 +18,14 @@ check_c_compiler_flag(-march=native YOKE_HAS_MARCH_NATIVE)
 target_compile_options(bench_floor PRIVATE -O3 -fno-trapping-math $<$<BOOL:${YOKE_HAS_MARCH_NATIVE}>:-march=native>)
 
 set_target_properties(bench_yoke_step PROPERTIES OUTPUT_NAME yoke_step RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+set_target_properties(bench_yoke_update PROPERTIES OUTPUT_NAME yoke_update RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_floor PROPERTIES OUTPUT_NAME floor RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-add_custom_target(yoke_bench DEPENDS bench_yoke_step bench_floor)
+add_custom_target(yoke_bench DEPENDS bench_yoke_step bench_yoke_update bench_floor)
 
 # Do they still run, and print what bench/run reads? A fraction of a second each; the times mean nothing.
 if(YOKE_TESTS)
   set(yoke_bench_check ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/bench/check_line.py)
-  set_target_properties(bench_yoke_step bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
+  set_target_properties(bench_yoke_step bench_yoke_update bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
   add_test(NAME bench.trivial COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> trivial cpu:0 2 0.05)
   foreach(model cifar10 resnet20 mlp)
     add_test(NAME bench.yoke_${model} COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> ${model} cpu:0 4 0.05)
@@ -31,6 +36,7 @@ if(YOKE_TESTS)
     endif()
   endforeach()
   add_test(NAME bench.yoke_two_devices COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> mlp gpu:0,gpu:1 4 0.05)
-  set_tests_properties(bench.trivial bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
+  add_test(NAME bench.update COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_update> lamb 0.1 0.05)
+  set_tests_properties(bench.trivial bench.update bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive")     # a team that spins is very slow on a busy machine
 endif()

@@ -42,7 +42,9 @@ typedef struct yk_tower_options {
   int64_t classes, batch;         /* the global batch: split over the devices, the first ones take the remainder */
   size_t ndevices; const char *const *devices;   /* "/gpu:0", ... */
   const char *home;               /* NULL = "/cpu:0" */
-  yk_value learning_rate;         /* f32 scalar; {0} = the model's constant rate */
+  yk_value learning_rate;         /* f32 scalar; {0} = the constant rate of the optimizer, else of the model */
+  const yk_optimizer *optimizer;  /* NULL = the model's; its learning_rate is used if the one above is {0} */
+  double clip_norm;               /* > 0: the summed gradients are clipped to this global norm */
 } yk_tower_options;
 #define YK_TOWER_OPTIONS_INIT { .size = sizeof(yk_tower_options) }
 

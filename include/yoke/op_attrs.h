@@ -35,9 +35,35 @@ typedef struct yk_variable_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_
  * read_variable: ref -> value (view).      assign, assign_add, assign_sub: ref(write), value -> value after (view of ref).
  * sgd_update:      w...(write), g..., lr                -> op       w -= lr*g
  * momentum_update: w...(write), a...(write), g..., lr, m -> op      a = m*a + g; w -= lr*a   (nesterov: w -= lr*g + lr*m*a)
+ *                  keras: a = m*a - lr*g; w += a                    (nesterov: w += m*a - lr*g)
  * ema_update:      s...(write), v..., decay             -> op       s -= (1-decay)*(s - v)
  * lr, m, decay are scalars of the dtype of w. All three are YK_MERGE: groups of n, then the shared scalars. */
-typedef struct yk_update_attrs { uint32_t n; int32_t nesterov; } yk_update_attrs;
+typedef struct yk_update_attrs { uint32_t n; int32_t nesterov, keras; } yk_update_attrs;
+
+/* The other optimizers' updates; all are YK_MERGE -> op, lr and powers are f32 scalars. beta1, beta2 and rho are rounded to f32
+ * first, as TensorFlow does; each field is taken as it is (0 is 0), and an operation ignores those not named with it.
+ * adam_update:     w..., m..., v... (write), g..., lr, p1, p2: with alpha = lr*sqrt(1-p2)/(1-p1),
+ *                  m += (1-beta1)*(g-m); v += (1-beta2)*(g^2-v); w -= decay*lr*w + alpha*m/(sqrt(v)+epsilon), w on the right being the old one
+ *                  nesterov: alpha*(beta1*m + (1-beta1)*g) instead of alpha*m. p1, p2 are beta1^t, beta2^t of this step (t from 1)
+ * lamb_update:     w..., m..., v... (write), g..., lr, p1, p2: m, v as above; r = m/(1-p1)/(sqrt(v/(1-p2))+epsilon) + decay*w;
+ *                  w -= lr*(|w|/|r|)*r with 2-norms over the variable; the quotient is 1 where either norm is 0
+ * rmsprop_update:  w..., ms..., mom... (write), g..., lr: ms += (1-rho)*(g^2-ms); mom = momentum*mom + lr*g/sqrt(ms+epsilon); w -= mom
+ *                  keras: sqrt(ms)+epsilon
+ * rmsprop_centered_update: w..., ms..., mg..., mom... (write), g..., lr: also mg += (1-rho)*(g-mg); sqrt(ms-mg^2+epsilon)
+ * adagrad_update:  w..., acc... (write), g..., lr: acc += g^2; w -= lr*g/sqrt(acc); keras: /(sqrt(acc)+epsilon). g = 0 leaves w alone.
+ * adadelta_update: w..., a..., d... (write), g..., lr: a = rho*a+(1-rho)*g^2; u = g*sqrt(d+epsilon)/sqrt(a+epsilon); w -= lr*u;
+ *                  d = rho*d+(1-rho)*u^2
+ * ftrl_update:     w..., n..., z... (write), g..., lr: with p = lr_power, N = n+g^2: z += g + 2*shrinkage*w - (N^-p - n^-p)/lr*w; n = N;
+ *                  w = |z| > l1 ? (l1*sign(z) - z)/(N^-p/lr + 2*l2) : 0
+ * Of rows: sparse_sgd_update, sparse_momentum_update, sparse_rmsprop_update, sparse_rmsprop_centered_update, sparse_adagrad_update,
+ * sparse_adadelta_update, sparse_ftrl_update have, instead of g..., values... [k, w's dims but the first] and rows... i32|i64 [k]:
+ * values of one row are added in order, then the formula is applied to that row of w and the slots; other rows stay as they are.
+ * A row out of range fails, telling it, and nothing is written. The first two have yk_update_attrs. */
+typedef struct yk_rule_attrs {
+  uint32_t n;
+  int32_t nesterov, keras, unused;
+  double beta1, beta2, rho, momentum, epsilon, decay, lr_power, l1, l2, shrinkage;
+} yk_rule_attrs;
 
 /* ---- element-wise, all without attributes unless a struct follows ------------------------------------
  * one input:  identity stop_gradient(views)  neg abs sign square sqrt rsqrt reciprocal exp log sin cos floor ceil

@@ -16,17 +16,23 @@ _yoke() {
     --out | --tensorboard) COMPREPLY=($(compgen -d -- "$word")); return ;;
     --trace | --save | --rehearse) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
+    --optimizer) COMPREPLY=($(compgen -W "sgd momentum nesterov adam adamw lamb rmsprop adagrad adadelta ftrl keras_sgd keras_rmsprop
+      keras_adagrad" -- "$word")); return ;;
+    --schedule) COMPREPLY=($(compgen -W "constant exponential natural_exp inverse_time piecewise polynomial cosine restarts
+      one_cycle" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --memory-limit | --memory-fraction | --split | --checkpoint-every | --keep | --keep-every) return ;;
-    --holdout | --label | --classes | --skip-corrupt | --watch | --count) return ;;
+    --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --watch | --count) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
-      --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs --lr --seed --out
+      --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
+      --optimizer --schedule --lr --learning-rate --clip-norm --seed --out
       --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
-    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --lr --soft-placement --log-device-placement --help" ;;
+    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
+      --soft-placement --log-device-placement --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus $memory --require --json --help" ;;

@@ -28,6 +28,8 @@ typedef struct yk_cli {              /* every option of every command; what was 
   int64_t count;                     /* 0: not given */
   double epochs, lr, interval, holdout, memory_fraction;   /* memory_fraction 0: not given */
   double watch;                      /* seconds; < 0: not given, 0: without a value */
+  const char *optimizer, *schedule;
+  double clip_norm;                  /* 0: not given */
   bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
   const char *tensorboard;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
@@ -97,10 +99,29 @@ int yk__session_settings(const yk_cli *c, yk_session_options *out);
 /* Open a session over an empty graph, to ask for its devices. */
 int yk__probe(const yk_session_options *options, yk_graph **graph, yk_session **session);
 
+/* ---- optimizer and schedule: recipes.c -------------------------------------------------------------------------------- */
+
+enum { YK__MAX_LIST = 32 };
+typedef struct yk_recipe_list { size_t n; int64_t whole[YK__MAX_LIST]; double real[YK__MAX_LIST]; } yk_recipe_list;
+typedef struct yk_recipe {           /* of --optimizer and --schedule; what was not given is the network's */
+  bool has_optimizer, has_schedule;
+  yk_optimizer optimizer;
+  yk_schedule schedule;
+  yk_recipe_list boundaries, rates;
+} yk_recipe;
+/* 0, or an exit status with the error printed. */
+int yk__recipe_parse(const yk_cli *c, yk_recipe *out);
+/* The schedule of a run that starts at `rate` and takes `steps`; it points into *r. */
+yk_schedule yk__recipe_schedule(const yk_recipe *r, double rate, int64_t steps);
+/* The lists of both, for --help. */
+void yk__help_recipes(void);
+
 /* ---- from options to a step: job.c ----------------------------------------------------------------------------------- */
 
 typedef struct yk_job {
   const yk_model *model;
+  yk_recipe recipe;
+  double rate;                       /* learning rate that the schedule starts from */
   yk_chosen devices;
   yk_dataset *train, *test;
   char data_name[64];

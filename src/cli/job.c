@@ -24,6 +24,9 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
                    yk__did_you_mean(c->model, n, names), c->verb);
   }
   j->batch = c->batch != 0 ? c->batch : j->model->batch;
+  int status = yk__recipe_parse(c, &j->recipe);
+  if (status != 0) return status;
+  j->rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
   return yk__choose(c, &j->devices);
 }
 
@@ -91,12 +94,15 @@ static yk_value residual_rate(yk_graph *g, const yk_job *j, double rate) {
   return yk_mul(g, full, yk_minimum(g, done, yk_scalar_f32(g, 1)));
 }
 
-static yk_value learning_rate(yk_graph *g, const yk_cli *c, const yk_job *j) {
-  double rate = c->lr >= 0 ? c->lr : j->model->learning_rate;
+/* The schedule that was asked for, else the network's own, from whatever rate. */
+static yk_value learning_rate(yk_graph *g, const yk_job *j) {
+  yk_schedule asked = yk__recipe_schedule(&j->recipe, j->rate, j->steps);
+  double rate = j->rate;
   yk_value v = { 0 };
   YK_DEVICE(g, "/cpu:0") {
     YK_NAME_SCOPE(g, "learning_rate") {
-      if (strcmp(j->model->name, "cifar10") == 0) v = tutorial_rate(g, j, rate);
+      if (j->recipe.has_schedule) v = yk_scheduled_rate(g, &asked, yk_global_step(g));
+      else if (strcmp(j->model->name, "cifar10") == 0) v = tutorial_rate(g, j, rate);
       else if (strcmp(j->model->name, "resnet20") == 0) v = residual_rate(g, j, rate);
       else v = yk_scalar_f32(g, (float)rate);
     }
@@ -139,7 +145,9 @@ static void build(const yk_cli *c, yk_job *j) {
   o.batch = j->batch;
   o.ndevices = j->devices.n;
   o.devices = j->devices.at;
-  o.learning_rate = learning_rate(g, c, j);
+  o.learning_rate = learning_rate(g, j);
+  o.optimizer = j->recipe.has_optimizer ? &j->recipe.optimizer : NULL;
+  o.clip_norm = c->clip_norm;
   if (c->tensorboard != NULL) j->rate = o.learning_rate;
   yk_build_towers(g, &o, &j->towers);
 }

@@ -45,7 +45,15 @@ const yk_opt yk__options[] = {
   { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, BIT(TRAIN), "training steps" },
   { "--epochs", "N", YK__OPT_REAL, FIELD(epochs), 1e-9, 1e9, BIT(TRAIN),
     "passes over the training pictures, fractions too (default: 10)" },
-  { "--lr", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "learning rate that the schedule starts from (default: the network's)" },
+  { "--optimizer", "NAME[:KEY=X]", YK__OPT_TEXT, FIELD(optimizer), 0, 0, STEP,
+    "one of the list above with its numbers, as adam:beta1=0.5,lr=1e-4 (default: the network's)" },
+  { "--schedule", "NAME[:KEY=X]", YK__OPT_TEXT, FIELD(schedule), 0, 0, STEP,
+    "of the learning rate, as cosine:warm_up=100,alpha=0.01 (default: the network's)" },
+  { "--lr", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP,
+    "learning rate that the schedule starts from (default: the optimizer's, the network's)" },
+  { "--learning-rate", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "the same as --lr" },
+  { "--clip-norm", "X", YK__OPT_REAL, FIELD(clip_norm), 1e-30, 1e30, STEP,
+    "scale the summed gradients down to this norm, all by one factor" },
   { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, BIT(TRAIN), "of initial weights, order and distortions (default: 1)" },
   { "--out", "DIR", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
     "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it" },
@@ -103,6 +111,7 @@ void yk__help_verb(yk_verb_id verb) {
     printf("\nnetworks:\n");
     for (size_t i = 0; (m = yk_model_at(i)) != NULL; i++)
       printf("  %-24s  %s; batch %lld, rate %g\n", m->name, m->doc, (long long)m->batch, m->learning_rate);
+    if ((STEP >> verb & 1u) != 0) yk__help_recipes();
   }
   printf("\noptions:\n");
   for (const yk_opt *o = yk__options; o->name != NULL; o++)

@@ -11,16 +11,17 @@
 #include "cli/cli.h"
 #include "store/safetensors.h"
 
-static bool is_slot(const char *name) {
-  static const char slot[] = "/Momentum";
-  size_t n = strlen(name), k = sizeof slot - 1;
-  return n >= k && strcmp(name + n - k, slot) == 0;
+static bool is_slot(const yk_graph *g, const yk_variable *v, const yk_value *slots, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (yk_variable_of(g, slots[i]) == v) return true;
+  return false;
 }
 
-static yk_code collect(const yk_job *j, size_t total, yk_saved *list, yk_tensor **value, size_t *n) {
+static yk_code collect(const yk_job *j, size_t total, const yk_value *slots, yk_saved *list, yk_tensor **value, size_t *n) {
+  size_t nslots = yk_get_collection(j->graph, YK_OPTIMIZER_VARIABLES, NULL, NULL, 0);
   for (size_t i = 0; i < total; i++) {
     yk_variable *v = yk_variable_get(j->graph, i);
-    if (is_slot(yk_variable_name(v))) continue;
+    if (is_slot(j->graph, v, slots, nslots)) continue;
     YK_TRY(yk_variable_fetch(j->session, v, &value[*n]));
     list[*n] = (yk_saved){ yk_variable_name(v), value[*n] };
     ++*n;
@@ -32,11 +33,15 @@ int yk__weights_save(const yk_job *j, const char *path) {
   size_t total = yk_variable_count(j->graph), n = 0;
   yk_saved *list = yk__calloc(total + 1, sizeof *list);
   yk_tensor **value = yk__calloc(total + 1, sizeof *value);
-  yk_code rc = list == NULL || value == NULL ? YK_ENOMEM : collect(j, total, list, value, &n);
+  yk_value *slots = yk__calloc(total + 1, sizeof *slots);         /* each is a variable, so there are no more of them */
+  yk_code rc = list == NULL || value == NULL || slots == NULL ? YK_ENOMEM : YK_OK;
+  if (rc == YK_OK) yk_get_collection(j->graph, YK_OPTIMIZER_VARIABLES, NULL, slots, total);
+  if (rc == YK_OK) rc = collect(j, total, slots, list, value, &n);
   if (rc == YK_OK) rc = yk__safetensors_write(path, n, list);
   for (size_t i = 0; i < n; i++) yk_tensor_free(value[i]);
   yk__free(list);
   yk__free(value);
+  yk__free(slots);
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 

@@ -82,11 +82,18 @@ static void tower(yk_build *b, size_t i) {
   b->n++;
 }
 
+static yk_optimizer optimizer_of(const yk_tower_options *o) {
+  const yk_model *m = o->model;
+  yk_optimizer opt = m->momentum > 0 ? YK_MOMENTUM(m->learning_rate, m->momentum) : YK_SGD(m->learning_rate);
+  if (o->optimizer != NULL) opt = *o->optimizer;
+  if (o->learning_rate.id != 0) opt.learning_rate = o->learning_rate;
+  return opt;
+}
+
 static void update(yk_build *b, yk_towers *out) {
   yk_graph *g = b->g;
   const yk_model *m = b->o->model;
-  yk_optimizer opt = { .kind = m->momentum > 0 ? YK_OPT_MOMENTUM : YK_OPT_SGD, .learning_rate = b->o->learning_rate, .rate = m->learning_rate,
-                       .momentum = m->momentum };
+  yk_optimizer opt = optimizer_of(b->o);
   yk_gradient *sum = yk__calloc(b->nvars + 1, sizeof *sum);
   yk_value steps[3];
   if (sum == NULL) {
@@ -94,6 +101,7 @@ static void update(yk_build *b, yk_towers *out) {
     return;
   }
   yk_sum_gradients(g, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
+  if (b->o->clip_norm > 0) yk_clip_by_global_norm(g, b->o->clip_norm, b->nvars, sum);
   steps[0] = yk_apply_gradients(g, &opt, b->nvars, sum, out->global_step);
   yk__free(sum);
   steps[1] = yk_update_ops(g);

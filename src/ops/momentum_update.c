@@ -1,45 +1,51 @@
 /*
  * momentum_update.c - gradient descent with momentum on n variables at once: a = m a + g; w -= lr a. The learning rate
- * multiplies when w moves, not inside a. Nesterov's form moves w by lr g + lr m a, with the new a.
+ * multiplies when w moves, not inside a. Nesterov's form moves w by lr g + lr m a, with the new a. In Keras's form the rate
+ * is inside, so that a rate that changes does not touch the steps already in a.
  */
 #include <yoke/math.h>
 #include "update.h"
 
-static yk_code infer(const yk_infer *c) { return yk__update_infer(c, 3, 2); }
-
-static yk_code ref(const yk_ref *c) {
-  yk_update_attrs attrs = YK__ATTRS(yk_update_attrs, c);
-  uint32_t n = yk__update_n(c->attrs);
-  double lr = c->in[3 * n][0], m = c->in[3 * n + 1][0];
-  for (uint32_t k = 0; k < n; k++) {
-    double *w = (double *)(uintptr_t)c->in[k], *a = (double *)(uintptr_t)c->in[n + k];
-    const double *g = c->in[2 * n + k];
-    int64_t count = yk__desc_count(&c->din[k]);
-    for (int64_t i = 0; i < count; i++) {
-      a[i] = m * a[i] + g[i];
-      w[i] -= attrs.nesterov ? lr * g[i] + lr * m * a[i] : lr * a[i];
-    }
+static void rule(double *const *t, double g, const double *s, const void *attrs) {
+  const yk_update_attrs *u = attrs;
+  double *w = t[0], *a = t[1], lr = s[0], m = s[1];
+  if (u->keras) {
+    *a = m * *a - lr * g;
+    *w += u->nesterov ? m * *a - lr * g : *a;
+  } else {
+    *a = m * *a + g;
+    *w -= u->nesterov ? lr * g + lr * m * *a : lr * *a;
   }
-  return YK_OK;
 }
 
-static const yk_port in[] = {
-  { "w", YK_FLOATS, YK_PORT_VARIADIC | YK_PORT_WRITE, 0 }, { "a", YK_FLOATS, YK_PORT_VARIADIC | YK_PORT_WRITE, 1 },
-  { "g", YK_FLOATS, YK_PORT_VARIADIC, 1 }, { "lr", YK_FLOATS, 0, 1 }, { "m", YK_FLOATS, 0, 1 }, { 0 }
-};
-static const yk_update_attrs two = { .n = 2 }, two_nesterov = { .n = 2, .nesterov = 1 }, nesterov = { .nesterov = 1 };
+static yk_code infer(const yk_infer *c) { return yk__update_infer(c, 3, 2); }
+static yk_code ref(const yk_ref *c) { return yk__update_ref(c, 2, 2, rule); }
+static yk_code infer_rows(const yk_infer *c) { return yk__update_infer_rows(c, 2, 2); }
+static yk_code ref_rows(const yk_ref *c) { return yk__update_ref_rows(c, 2, 2, rule); }
+
+#define SCALARS { "lr", YK_FLOATS, 0, 1 }, { "m", YK_FLOATS, 0, 1 }, { 0 }
+static const yk_port in[] = { YK__WRITTEN("w", 0), YK__WRITTEN("a", 1), YK__GRADIENT, SCALARS };
+static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__WRITTEN("a", 1), YK__ROWS, SCALARS };
+static const yk_update_attrs two = { .n = 2 }, two_nesterov = { .n = 2, .nesterov = 1 }, nesterov = { .nesterov = 1 },
+                             keras = { .keras = 1 }, keras_nesterov = { .n = 2, .nesterov = 1, .keras = 1 };
 static const yk_case cases[] = {
   { "T[]; T[]; T[]; T[]; T[]", NULL, 0, 0, 0 }, { "T[33]; T[33]; T[33]; T[]; T[]", NULL, 0, 0, 0 },
   { "T[4,7,5]; T[4,7,5]; T[4,7,5]; T[]; T[]", &nesterov, 0, 0, 0 },
   { "T[7]; T[0,3]; T[7]; T[0,3]; T[7]; T[0,3]; T[]; T[]", &two, 0, 0, 0 },
-  { "T[7]; T[4,3]; T[7]; T[4,3]; T[7]; T[4,3]; T[]; T[]", &two_nesterov, 0, 0, 0 }, { 0 }
+  { "T[7]; T[4,3]; T[7]; T[4,3]; T[7]; T[4,3]; T[]; T[]", &two_nesterov, 0, 0, 0 },
+  { "T[4,7,5]; T[4,7,5]; T[4,7,5]; T[]; T[]", &keras, 0, 0, 0 },
+  { "T[7]; T[4,3]; T[7]; T[4,3]; T[7]; T[4,3]; T[]; T[]", &keras_nesterov, 0, 0, 0 }, { 0 }
+};
+static const yk_case cases_rows[] = {
+  { "T[4]; T[4]; T[6]; i32[6]; T[]; T[]", NULL, 0, 3, 0 }, { "T[5,33]; T[5,33]; T[7,33]; i64[7]; T[]; T[]", &nesterov, 0, 3, 0 },
+  { "T[5,3]; T[4,2,2]; T[5,3]; T[4,2,2]; T[9,3]; T[0,2,2]; i32[9]; i32[0]; T[]; T[]", &two, 0, 3, 0 },
+  { "T[5,33]; T[5,33]; T[7,33]; i64[7]; T[]; T[]", &keras, 0, 3, 0 }, { 0 }
 };
 
-const yk_op yk__op_momentum_update = {
-  .name = "momentum_update", .label = "ApplyMomentum", .doc = "a = m a + g; w -= lr a, for n variables",
-  .version = 1, .attr_bytes = sizeof(yk_update_attrs), .traits = YK_STATEFUL | YK_NO_GRAD | YK_MERGE, .attrs = yk__update_attrs,
-  .in = in, .out = yk__out_op, .infer = infer, .ref = ref, .cases = cases,
-};
+YK__UPDATE_OP(momentum_update, "ApplyMomentum", "a = m a + g; w -= lr a, for n variables", yk_update_attrs, yk__update_attrs, in,
+              infer, ref, cases);
+YK__UPDATE_OP(sparse_momentum_update, "SparseApplyMomentum", "a = m a + g; w -= lr a, for the rows that are named",
+              yk_update_attrs, yk__update_attrs, in_rows, infer_rows, ref_rows, cases_rows);
 
 yk_value yk_momentum_update_at(const char *where, yk_graph *g, size_t n, yk_variable *const *w, yk_variable *const *a,
                                const yk_value *grad, yk_value lr, yk_value momentum, bool nesterov_form) {

@@ -11,6 +11,8 @@
 #include "op/registry.h"
 #include "plan/ir.h"
 
+enum { MOST_INPUTS = 32000 };    /* of a joined node: kernels take no more; what is left over is joined in the next round */
+
 static uint32_t count_of(const yk_ir_node *n) {
   return *(const uint32_t *)n->attrs;
 }
@@ -75,11 +77,13 @@ static void mark_dependents(const yk_ir *ir, uint32_t from, const uint32_t *topo
 static yk_code merge_from(yk_ir *ir, const uint32_t *topo, uint32_t n, uint32_t t, uint8_t *after, uint32_t *set) {
   const yk_ir_node *first = &ir->node[topo[t]];
   uint16_t shared = shared_of(first->op);
-  uint32_t nset = 0;
+  uint32_t nset = 0, nin = shared;
   memset(after, 0, ir->nnode);
   for (; t < n; t++) {
     const yk_ir_node *x = &ir->node[topo[t]];
     if (after[topo[t]] || !mergeable(x) || !alike(first, x, shared)) continue;
+    if (nin + x->nin - shared > MOST_INPUTS) break;
+    nin += x->nin - shared;
     mark_dependents(ir, topo[t], topo, n, after);
     set[nset++] = topo[t];
   }

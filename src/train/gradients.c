@@ -2,13 +2,10 @@
  * gradients.c - from a loss to pairs of gradient and variable, and over towers.
  *
  * Towers are summed, not averaged: their losses are sums over examples already
- * divided by the global batch, so unequal shares need no weights.
+ * divided by the global batch, so unequal shares need no weights. The sum of
+ * several lookups of one table stays a sparse gradient.
  */
-#include <yoke/math.h>
-#include <yoke/train.h>
-#include "base/alloc.h"
-#include "base/error.h"
-#include "graph/graph.h"
+#include "train/train.h"
 
 static size_t trainable(const yk_graph *g, yk_variable **out, size_t max) {
   size_t n = 0;
@@ -32,6 +29,23 @@ static void no_gradient(const char *where, yk_graph *g, yk_value loss, size_t n,
   yk__free(text);
 }
 
+/* Several lookups of one table: their sum as one sparse gradient, where the sum would be. Anything else is left as it is. */
+static yk_value join_lookups(const char *where, yk_graph *g, yk_value sum) {
+  const yk_node *n = yk__value_node(g, sum);
+  yk_value *parts, joined = { 0 };
+  if (n == NULL || n->op != &yk__op_add_n) return sum;
+  parts = yk__calloc(n->nin + 1u, sizeof *parts);
+  if (parts == NULL) return yk_graph_fail_at(where, g, YK_ENOMEM, "no memory for the %u gradients of one variable", n->nin);
+  for (uint16_t i = 0; i < n->nin; i++) parts[i].id = n->in[i];
+  yk_device_push_at(where, g, NULL);
+  yk_device_push_at(where, g, n->device_text);
+  if (yk_gradient_rows(g, parts[0], NULL, NULL)) joined = yk__rows_join(where, g, n->nin, parts);
+  yk_device_pop_at(where, g);
+  yk_device_pop_at(where, g);
+  yk__free(parts);
+  return joined.id != 0 || g->status != YK_OK ? joined : sum;
+}
+
 static void compute(const char *where, yk_graph *g, yk_value loss, size_t n, yk_variable *const *vars, yk_value *reads, yk_value *dx,
                     yk_gradient *out, size_t max) {
   size_t found = 0;
@@ -39,9 +53,10 @@ static void compute(const char *where, yk_graph *g, yk_value loss, size_t n, yk_
   yk_gradients_at(where, g, 1, &loss, NULL, n, reads, NULL, dx);
   for (size_t i = 0; i < n; i++) {
     found += dx[i].id != 0;
-    if (i < max) out[i] = (yk_gradient){ dx[i], vars[i] };
+    if (i < max) out[i] = (yk_gradient){ join_lookups(where, g, dx[i]), vars[i] };
   }
   if (found == 0 && yk_graph_status(g) == YK_OK) no_gradient(where, g, loss, n, vars);
+  for (size_t i = 0; i < n && i < max && yk_graph_status(g) != YK_OK; i++) out[i].grad = (yk_value){ 0 };
 }
 
 size_t yk_compute_gradients_at(const char *where, yk_graph *g, yk_value loss, size_t nvars, yk_variable *const *vars,
@@ -59,6 +74,15 @@ size_t yk_compute_gradients_at(const char *where, yk_graph *g, yk_value loss, si
   return n;
 }
 
+/* Sparse if all are, else dense. */
+static yk_value add_up(const char *where, yk_graph *g, size_t n, const yk_value *parts) {
+  yk_value joined = { 0 };
+  if (n == 0) return joined;
+  if (yk_gradient_rows(g, parts[0], NULL, NULL)) joined = yk__rows_join(where, g, n, parts);
+  if (joined.id != 0 || g->status != YK_OK) return joined;
+  return n == 1 ? parts[0] : yk_add_n_at(where, g, n, parts);
+}
+
 void yk_sum_gradients_at(const char *where, yk_graph *g, size_t ntowers, const yk_gradient *const *tower, size_t nvars, yk_gradient *out) {
   yk_value *parts = g->status == YK_OK ? yk__calloc(ntowers + 1, sizeof *parts) : NULL;
   if (parts == NULL) yk_graph_fail_at(where, g, YK_ENOMEM, "no memory to sum the gradients of %zu towers", ntowers);
@@ -73,7 +97,7 @@ void yk_sum_gradients_at(const char *where, yk_graph *g, size_t ntowers, const y
       if (tower[t][i].grad.id != 0) parts[n++] = tower[t][i].grad;
     }
     out[i].variable = ntowers ? tower[0][i].variable : NULL;
-    out[i].grad = n == 0 ? (yk_value){ 0 } : n == 1 ? parts[0] : yk_add_n_at(where, g, n, parts);
+    out[i].grad = add_up(where, g, n, parts);
   }
   yk__free(parts);
   for (size_t i = 0; i < nvars && g->status != YK_OK; i++) out[i] = (yk_gradient){ { 0 }, NULL };

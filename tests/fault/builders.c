@@ -152,9 +152,31 @@ static yk_value sum_gradients(const fault_inputs *in) {
   return sum[1].grad;
 }
 
+/* Adam takes most: slots and powers; RMSProp keeps the gradient of the lookups sparse. */
 static yk_value apply_gradients(const fault_inputs *in) {
-  yk_gradient pair[2] = { { in->b, in->v }, { in->b, in->w } };
-  return yk_apply_gradients(in->g, &YK_SGD(0.1), 2, pair, in->counter);
+  yk_value twice[2] = { yk_gather(in->g, yk_read(in->v), in->index, 0), yk_gather(in->g, yk_read(in->v), in->labels, 0) };
+  yk_value loss = yk_reduce_sum(in->g, yk_concat(in->g, 2, twice, 0), NULL);
+  yk_gradient pair = { { 0 }, in->v };
+  yk_compute_gradients(in->g, loss, 1, &in->v, &pair, 1);
+  yk_value parts[2] = { yk_apply_gradients(in->g, &YK_ADAM(0.1), 1, &pair, in->counter),
+                        yk_apply_gradients(in->g, &YK_RMSPROP(0.1), 1, &pair, NULL) };
+  return yk_group(in->g, 2, parts);
+}
+
+static yk_value clipped(const fault_inputs *in, int how) {
+  yk_value values = yk_gather(in->g, yk_read(in->v), in->index, 0), norm = { 1 };
+  yk_gradient pair[2] = { { { 0 }, in->v }, { in->b, in->w } };
+  yk_compute_gradients(in->g, yk_reduce_sum(in->g, values, NULL), 1, &in->v, pair, 1);
+  if (how == 0) yk_clip_by_value(in->g, -1, 1, 2, pair);
+  if (how == 1) yk_clip_by_norm(in->g, 1, 2, pair);
+  if (how == 2) norm = yk_clip_by_global_norm(in->g, 1, 2, pair);
+  return norm.id ? both(pair[0].grad, pair[1].grad) : norm;
+}
+
+static yk_value accumulated(const fault_inputs *in, bool apply) {
+  yk_gradient pair[2] = { { in->b, in->v }, { in->b, in->w } }, mean[2] = { { { 0 }, NULL } };
+  yk_value add = yk_accumulate_gradients(in->g, 4, 2, pair, mean);
+  return apply ? yk_apply_accumulated(in->g, &YK_SGD(0.1), 2, mean, in->counter) : both(add, mean[1].grad);
 }
 
 /* Of a graph that has none yet, where it is made. */

@@ -41,6 +41,12 @@ static void small_cpu(void) { gpus = 0; small(); }
 static yk_code prepare(void) { return yk_step_prepare(s, 1, &x, 2, (const yk_value[]){ y, x }, 0, NULL, &step); }
 static void no_step(void) { assert_null(step); }
 static yk_code run(void) { return yk_step_run(step, (const yk_tensor *const[]){ in }, &fetched); }
+static yk_code round_run(void) {
+  yk_round round = { step, step, 2, 0 };
+  yk_code rc = yk_round_run(&round, (const yk_tensor *const[]){ in }, &fetched);
+  CHECK_INT(round.done, rc == YK_OK ? 1 : 0);
+  return rc;
+}
 static void prepared(void) { CHECK_OK(prepare()); }
 static void prepared_cpu(void) { small_cpu(); prepared(); }
 static void prepared_gpu(void) { gpus = 1; small(); prepared(); }
@@ -111,6 +117,8 @@ const fault_case fault_steps[] = {
     .least = 3 },
   { .names = "yk_step_run", .open = prepared_cpu, .call = run, .intact = nothing_fetched, .good = run_good, .close = close_all,
     .least = 50 },
+  { .names = "yk_round_run", .open = prepared_cpu, .call = round_run, .intact = nothing_fetched, .good = run_good,
+    .close = close_all, .least = 50 },
   { .names = "yk_step_run", .open = prepared_gpu, .call = run, .intact = nothing_fetched, .good = run_good, .close = close_all,
     .least = 50 },
   { 0 },

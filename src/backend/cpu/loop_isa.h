@@ -20,13 +20,20 @@ typedef struct yk_reduce_table {
 } yk_reduce_table;
 const yk_reduce_table *yk__loop_reduce(void);
 
-/* In place on whole buffers; scalars arrive as double and are rounded to the type. */
-typedef struct yk_update_fns {
-  void (*sgd)(int64_t n, void *w, const void *g, double lr);
-  void (*momentum)(int64_t n, void *w, void *a, const void *g, double lr, double m, uint32_t nesterov);
-  void (*ema)(int64_t n, void *s, const void *v, double decay);
-} yk_update_fns;
-typedef struct yk_update_table { yk_update_fns fn[2]; } yk_update_table;   /* f32, f64 */
+/* Formulae of optimizers and moving averages; U_ftrl has the usual power of 1/2, U_ftrl_power any other. */
+typedef enum yk_update_id {
+  U_sgd, U_momentum, U_nesterov, U_keras_momentum, U_keras_nesterov, U_ema, U_adam, U_adam_nesterov, U_rmsprop, U_keras_rmsprop,
+  U_centered, U_adagrad, U_keras_adagrad, U_adadelta, U_ftrl, U_ftrl_power, U_lamb, U_COUNT
+} yk_update_id;
+enum { U_OPERANDS = 5, U_NUMBERS = 8 };                 /* most tensors of one variable; room for a formula's numbers */
+
+/* n elements of the tensors t, which never overlap, in place; the gradient, which is the last, is only read. p: the numbers
+ * named with each formula in loop_update_tmpl.h, rounded to the type there. */
+typedef void (*yk_update_fn)(int64_t n, void *const *t, const double *p);
+typedef struct yk_update_table {                         /* [2]: f32, f64 */
+  yk_update_fn fn[U_COUNT][2];
+  void (*lamb_norms[2])(int64_t n, void *const *t, const double *p, double *sums);  /* new m, v; adds |w|^2, |r|^2 to sums[2] */
+} yk_update_table;
 const yk_update_table *yk__loop_update(void);
 
 const yk_wino_table *yk__loop_winograd(void);

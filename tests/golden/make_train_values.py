@@ -95,7 +95,7 @@ def eager(name, opt, apply):
             opt.apply([g], [v])
         else:
             opt.apply_gradients([(g, v)])
-        print("optimizer", name, "dense", step + 1, show(np.array(v).ravel()))
+        print("optimizer", name, "dense", step + 1, show(v.numpy().ravel()))
 
 
 def lamb(name, lr, decay, b1=0.9, b2=0.999, eps=1e-6):
@@ -129,13 +129,14 @@ def optimizers():
     eager("keras_sgd", k2.SGD(0.1, momentum=0.9), "keras2")
     eager("keras_nesterov", k2.SGD(0.1, momentum=0.9, nesterov=True), "keras2")
     eager("keras_decay", k2.SGD(0.1, momentum=0.9, decay=0.3), "keras2")
-    eager("keras_adam", k2.Adam(0.1), "keras2")
+    # Small rates: how Keras rounds 1 - beta2^t in float32 moves a step by 1e-5 of its size.
+    eager("keras_adam", k2.Adam(0.02), "keras2")
     eager("keras_rmsprop", k2.RMSprop(0.05), "keras2")
     eager("keras_adagrad", k2.Adagrad(0.1, initial_accumulator_value=0.0), "keras2")
     eager("keras_adadelta", k2.Adadelta(1.0), "keras2")
-    eager("adamw", keras.optimizers.AdamW(0.1, weight_decay=0.05, epsilon=1e-8), "keras3")
-    eager("lamb", keras.optimizers.Lamb(0.1, epsilon=1e-6), "keras3")
-    lamb("lamb_decay", 0.1, 0.05)
+    eager("adamw", keras.optimizers.AdamW(0.005, weight_decay=0.5, epsilon=1e-8), "keras3")
+    eager("lamb", keras.optimizers.Lamb(0.02, epsilon=1e-6), "keras3")
+    lamb("lamb_decay", 0.02, 0.05)
 
 
 def schedules():

@@ -41,10 +41,10 @@ static size_t all_optimizers(named *out) {
     { "rmsprop_momentum", YK_RMSPROP(0.05), 0 }, { "rmsprop_centered", YK_RMSPROP(0.02), 0 }, { "adagrad", YK_ADAGRAD(0.1), 0 },
     { "adadelta", YK_ADADELTA(1.0), 0 }, { "ftrl", YK_FTRL(0.1), 0 }, { "ftrl_other", YK_FTRL(0.2), 0 },
     { "ftrl_power", YK_FTRL(0.2), 0 }, { "keras_sgd", YK_KERAS_SGD(0.1, 0.9), 0 }, { "keras_nesterov", YK_KERAS_SGD(0.1, 0.9), 0 },
-    { "keras_decay", YK_KERAS_SGD(0.1, 0.9), 0.3 }, { "keras_adam", YK_KERAS_ADAM(0.1), 0 },
+    { "keras_decay", YK_KERAS_SGD(0.1, 0.9), 0.3 }, { "keras_adam", YK_KERAS_ADAM(0.02), 0 },
     { "keras_rmsprop", YK_KERAS_RMSPROP(0.05), 0 }, { "keras_adagrad", YK_KERAS_ADAGRAD(0.1), 0 },
-    { "keras_adadelta", YK_KERAS_ADADELTA(1.0), 0 }, { "adamw", YK_ADAMW(0.1, 0.05), 0 }, { "lamb", YK_LAMB(0.1, 0), 0 },
-    { "lamb_decay", YK_LAMB(0.1, 0.05), 0 },
+    { "keras_adadelta", YK_KERAS_ADADELTA(1.0), 0 }, { "adamw", YK_ADAMW(0.005, 0.5), 0 }, { "lamb", YK_LAMB(0.02, 0), 0 },
+    { "lamb_decay", YK_LAMB(0.02, 0.05), 0 },
   };
   size_t count = sizeof n / sizeof *n;
   n[4].optimizer.beta1 = 0.5;

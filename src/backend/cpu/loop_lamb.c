@@ -3,7 +3,8 @@
  *
  * The first pass moves m and v and adds up the squares of w and of the direction; the second moves w by the direction,
  * which it works out again rather than keeping it. Sums are of pieces of fixed size, added in order, so that the bits do not
- * depend on the team.
+ * depend on the team. Of f16 and bf16 the first pass writes nothing and the second does its work again, so that the
+ * direction is not that of rounded moments.
  */
 #include "loop_update.h"
 
@@ -20,31 +21,31 @@ typedef struct lamb {
 typedef struct lamb_call { const yk_kernel *k; void *const *arg; double p[U_NUMBERS], *sums; } lamb_call;   /* sums [pieces][2] */
 
 static void norms(const lamb *u, int64_t n, char *const *t, const double *p, double *sums) {
-  void *at[4] = { t[0], t[1], t[2], t[3] };
   float buf[4][L_BLOCK];
   if (!u->r.load) {
-    u->norms(n, at, p, sums);
+    u->norms(n, (void *const[]){ t[0], t[1], t[2], t[3] }, p, sums);
     return;
   }
   for (int64_t i = 0; i < n; i += L_BLOCK) {
     int64_t m = n - i < L_BLOCK ? n - i : L_BLOCK;
     for (int j = 0; j < 4; j++) u->r.load(m, t[j] + i * 2, NULL, NULL, buf[j], NULL);
     u->norms(m, (void *const[]){ buf[0], buf[1], buf[2], buf[3] }, p, sums);
-    for (int j = 1; j < 3; j++) u->r.store(m, buf[j], NULL, NULL, t[j] + i * 2, NULL);
   }
 }
 
 static void step(const lamb *u, int64_t n, char *const *t, const double *p) {
-  float buf[3][L_BLOCK];
+  float buf[4][L_BLOCK];
   if (!u->r.load) {
     u->r.fn(n, (void *const[]){ t[0], t[1], t[2] }, p);
     return;
   }
   for (int64_t i = 0; i < n; i += L_BLOCK) {
     int64_t m = n - i < L_BLOCK ? n - i : L_BLOCK;
-    for (int j = 0; j < 3; j++) u->r.load(m, t[j] + i * 2, NULL, NULL, buf[j], NULL);
+    double again[2] = { 0, 0 };
+    for (int j = 0; j < 4; j++) u->r.load(m, t[j] + i * 2, NULL, NULL, buf[j], NULL);
+    u->norms(m, (void *const[]){ buf[0], buf[1], buf[2], buf[3] }, p, again);
     u->r.fn(m, (void *const[]){ buf[0], buf[1], buf[2] }, p);
-    u->r.store(m, buf[0], NULL, NULL, t[0] + i * 2, NULL);
+    for (int j = 0; j < 3; j++) u->r.store(m, buf[j], NULL, NULL, t[j] + i * 2, NULL);
   }
 }
 

@@ -41,6 +41,11 @@ static yk_dtype dtype_of(const yk_graph *g, yk_value v) {
   return d != NULL ? (yk_dtype)d->dtype : YK_NONE;
 }
 
+/* The number x in the dtype of `like`. */
+static yk_value number(const char *where, yk_graph *g, yk_value like, double x) {
+  return g->status == YK_OK ? yk_scalar_at(where, g, dtype_of(g, like), x) : (yk_value){ 0 };
+}
+
 /* Half the sum of squares, in f32 for f16 and bf16, whose squares overflow. */
 static yk_value half_squares(const char *where, yk_graph *g, yk_value x) {
   yk_dtype t = dtype_of(g, x);
@@ -49,7 +54,7 @@ static yk_value half_squares(const char *where, yk_graph *g, yk_value x) {
 
 /* The root of twice a sum. */
 static yk_value norm_of(const char *where, yk_graph *g, yk_value half) {
-  return yk_sqrt_at(where, g, yk_mul_at(where, g, half, yk_scalar_at(where, g, dtype_of(g, half), 2)));
+  return yk_sqrt_at(where, g, yk_mul_at(where, g, half, number(where, g, half, 2)));
 }
 
 static yk_value in_dtype(const char *where, yk_graph *g, yk_value x, yk_dtype t) {
@@ -84,7 +89,7 @@ void yk_clip_by_norm_at(const char *where, yk_graph *g, double norm, size_t n, y
     if (x.id == 0) continue;
     open_place(where, g, x);
     have = norm_of(where, g, half_squares(where, g, values));
-    most = yk_scalar_at(where, g, dtype_of(g, have), norm);
+    most = number(where, g, have, norm);
     most = in_dtype(where, g, yk_div_at(where, g, most, yk_maximum_at(where, g, have, most)), dtype_of(g, values));
     grads[i].grad = with_elements(where, g, x, yk_mul_at(where, g, values, most));
     close_place(where, g);
@@ -123,9 +128,8 @@ yk_value yk_global_norm_at(const char *where, yk_graph *g, size_t n, const yk_gr
 
 /* norm * min(1/N, 1/norm) + (N - N): the last term is 0, or NaN if N is not finite. */
 static yk_value factor(const char *where, yk_graph *g, yk_value have, double norm) {
-  yk_dtype t = dtype_of(g, have);
-  yk_value least = yk_minimum_at(where, g, yk_reciprocal_at(where, g, have), yk_scalar_at(where, g, t, 1 / norm));
-  return yk_add_at(where, g, yk_mul_at(where, g, least, yk_scalar_at(where, g, t, norm)), yk_sub_at(where, g, have, have));
+  yk_value least = yk_minimum_at(where, g, yk_reciprocal_at(where, g, have), number(where, g, have, 1 / norm));
+  return yk_add_at(where, g, yk_mul_at(where, g, least, number(where, g, have, norm)), yk_sub_at(where, g, have, have));
 }
 
 yk_value yk_clip_by_global_norm_at(const char *where, yk_graph *g, double norm, size_t n, yk_gradient *grads) {

@@ -217,7 +217,7 @@ static void updates(void **state) {
     double w = 1, a = 0;
     for (int step = 0; step < 3; step++) {
       yk_ref r = { .in = (const double *const[]){ &w, &a, &g, &lr, &m }, .din = scalar, .nin = 5,
-                   .attrs = A(yk_update_attrs, 1, form) };
+                   .attrs = A(yk_update_attrs, .n = 1, .nesterov = form) };
       CHECK_OK(yk__op_momentum_update.ref(&r));
       CHECK_NEAR(w, form ? nesterov[step] : plain[step], 1e-12);
     }

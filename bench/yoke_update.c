@@ -13,10 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <yoke/yoke.h>
 #include "common.h"
 
-enum { VARIABLES = 161, MOST_THREADS = 64, WARM_UP = 3, STREAM = 24 << 20 };
+enum { VARIABLES = 161, MOST_THREADS = 64, WARM_UP = 3, STREAM = 24 << 20, APART = 2064 };   /* APART: so that a[i] and b[i] do not share the low bits of their address */
 
 /* words: tensors read or written once; LAMB goes over w, m and v twice, for the norms. */
 static const struct { const char *name; double words; } known[] = {
@@ -53,13 +54,23 @@ static double stream(float *memory, int threads) {
   pass p[MOST_THREADS];
   size_t each = (size_t)STREAM / (size_t)threads;
   double begin = bench_now_ms();
-  for (int i = 0; i < threads; i++) p[i] = (pass){ memory + (size_t)i * each, memory + STREAM + (size_t)i * each, each };
+  for (int i = 0; i < threads; i++) p[i] = (pass){ memory + (size_t)i * each, memory + STREAM + APART + (size_t)i * each, each };
   int made = 1;
   while (made < threads && pthread_create(&id[made], NULL, run_pass, &p[made]) == 0) made++;
   for (int i = made; i < threads; i++) run_pass(&p[i]);
   run_pass(&p[0]);
   for (int i = 1; i < made; i++) pthread_join(id[i], NULL);
   return bench_now_ms() - begin;
+}
+
+/* The fastest of a few: the update's team may still be waiting for more work, on the cores that the first pass wants. */
+static double fastest(float *memory, int threads) {
+  double best = stream(memory, threads);
+  for (int i = 0; i < 3; i++) {
+    double ms = stream(memory, threads);
+    if (ms < best) best = ms;
+  }
+  return best;
 }
 
 /* ---- the update ------------------------------------------------------------------------------------------------------ */
@@ -104,7 +115,7 @@ static yk_code timed(job *j, double seconds, float *memory, bench_times *update,
     const yk_tensor *const *out = NULL;
     double begin = bench_now_ms();
     YK_TRY(yk_step_run(j->step, NULL, &out));
-    double ms = bench_now_ms() - begin, other = stream(memory, j->threads);
+    double ms = bench_now_ms() - begin, other = fastest(memory, j->threads);
     if (i == 0) *first = bench_age_ms();
     if (i < WARM_UP) end = bench_now_ms() + seconds * 1e3;
     else if (bench_times_add(update, ms) != 0 || bench_times_add(plain, other) != 0) return YK_ENOMEM;
@@ -135,9 +146,11 @@ int main(int argc, char **argv) {
   while (which < KNOWN && strcmp(known[which].name, argv[1]) != 0) which++;
   double millions = bench_number(argc > 2 ? argv[2] : NULL, 25), seconds = bench_number(argc > 3 ? argv[3] : NULL, 3);
   if (which == KNOWN || isnan(millions) || millions > 1e4 || isnan(seconds)) return die("no such optimizer, or MILLIONS and SECONDS are no numbers above 0");
-  float *memory = malloc(sizeof *memory * 2 * STREAM);
+  size_t room = sizeof(float) * (2 * (size_t)STREAM + (1 << 19));
+  float *memory = aligned_alloc(2 << 20, room);
   if (memory == NULL) return die("no memory to measure");
-  bench_fill(memory, (size_t)2 * STREAM);
+  (void)madvise(memory, room, MADV_HUGEPAGE);             /* as the library's own */
+  bench_fill(memory, 2 * (size_t)STREAM + APART);
   yk_code rc = prepare(&j, which, millions * 1e6);
   if (rc == YK_OK && (j.threads < 1 || j.threads > MOST_THREADS)) return die("more cores than it knows of");
   if (rc == YK_OK) rc = timed(&j, seconds, memory, &update, &plain, &first);

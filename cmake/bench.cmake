@@ -7,7 +7,6 @@ target_link_libraries(bench_yoke_step PRIVATE yoke_static)
 add_executable(bench_yoke_update EXCLUDE_FROM_ALL bench/yoke_update.c bench/common.c)
 target_include_directories(bench_yoke_update PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(bench_yoke_update PRIVATE yoke_static)
-target_compile_options(bench_yoke_update PRIVATE -O3)
 
 file(GLOB bench_floor_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/floor*.c)
 add_executable(bench_floor EXCLUDE_FROM_ALL ${bench_floor_sources} bench/common.c src/backend/cpu/dnnl_compat.c)
@@ -16,6 +15,8 @@ target_link_libraries(bench_floor PRIVATE ${DNNL_LIBRARY} OpenMP::OpenMP_C m)
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-march=native YOKE_HAS_MARCH_NATIVE)
 target_compile_options(bench_floor PRIVATE -O3 -fno-trapping-math $<$<BOOL:${YOKE_HAS_MARCH_NATIVE}>:-march=native>)
+
+target_compile_options(bench_yoke_update PRIVATE -O3 $<$<BOOL:${YOKE_HAS_MARCH_NATIVE}>:-march=native>)
 
 set_target_properties(bench_yoke_step PROPERTIES OUTPUT_NAME yoke_step RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_yoke_update PROPERTIES OUTPUT_NAME yoke_update RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)

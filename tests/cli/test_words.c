@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <yoke/op.h>
 
-enum { MAX = 32 };
+enum { MAX = 64 };
 typedef struct words { char name[MAX][32]; char value[MAX][16]; int n; } words;
 
 /* The indented first words, and the second ones in capitals, below the line `title`. */

@@ -121,7 +121,7 @@ void yk__help_recipes(void);
 typedef struct yk_job {
   const yk_model *model;
   yk_recipe recipe;
-  double rate;                       /* learning rate that the schedule starts from */
+  double base_rate;                  /* learning rate that the schedule starts from */
   yk_chosen devices;
   yk_dataset *train, *test;
   char data_name[64];

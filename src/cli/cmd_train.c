@@ -83,7 +83,7 @@ static yk_code settings(yk_train *t) {
   yk__json_real(&o, "epochs", t->job.epochs);
   yk__json_text(&o, "optimizer", c->optimizer);
   yk__json_text(&o, "schedule", c->schedule);
-  yk__json_real(&o, "learning_rate", t->job.rate);
+  yk__json_real(&o, "learning_rate", t->job.base_rate);
   yk__json_real(&o, "clip_norm", c->clip_norm > 0 ? c->clip_norm : (double)NAN);
   yk__json_int(&o, "seed", yk__job_seed(c));
   yk__json_text(&o, "virtual_gpus", c->virtual_gpus);

@@ -26,7 +26,7 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
   j->batch = c->batch != 0 ? c->batch : j->model->batch;
   int status = yk__recipe_parse(c, &j->recipe);
   if (status != 0) return status;
-  j->rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
+  j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
   return yk__choose(c, &j->devices);
 }
 
@@ -96,8 +96,8 @@ static yk_value residual_rate(yk_graph *g, const yk_job *j, double rate) {
 
 /* The schedule that was asked for, else the network's own, from whatever rate. */
 static yk_value learning_rate(yk_graph *g, const yk_job *j) {
-  yk_schedule asked = yk__recipe_schedule(&j->recipe, j->rate, j->steps);
-  double rate = j->rate;
+  yk_schedule asked = yk__recipe_schedule(&j->recipe, j->base_rate, j->steps);
+  double rate = j->base_rate;
   yk_value v = { 0 };
   YK_DEVICE(g, "/cpu:0") {
     YK_NAME_SCOPE(g, "learning_rate") {

@@ -170,7 +170,11 @@ static void test_running_job(void **state) {
                                        "seen", "--virtual-gpus", "2:256MiB", "--devices", "gpu:0,gpu:1", NULL };
   (void)state;
   write_cifar("set", 80, 8);
+  setenv("YOKE_MEMORY_FRACTION", "0.4", 1);
+  setenv("YOKE_MEMORY_GROWTH", "1", 1);
   pid_t pid = yoke_start(train);
+  unsetenv("YOKE_MEMORY_FRACTION");
+  unsetenv("YOKE_MEMORY_GROWTH");
   char *out = NULL;
   const char *gpu = NULL;
   for (int i = 0; i < 600; i++) {                            /* until it trains */
@@ -190,7 +194,9 @@ static void test_running_job(void **state) {
   assert_non_null(strstr(out, "\"command\":\"yoke train mlp\""));
   double total = json_number(gpu, "bytes_total"), limit = json_number(gpu, "bytes_limit"), held = json_number(gpu, "bytes_held");
   CHECK_NEAR(total, 256 << 20, 0);
-  CHECK_NEAR(limit, total, 0);
+  CHECK_NEAR(json_number(gpu, "fraction"), 0.4, 1e-9);
+  if (strncmp(strstr(gpu, "\"growth\":"), "\"growth\":true", 13) != 0) fail_msg("%.600s", gpu);
+  CHECK_NEAR(limit, floor(0.4 * total), 256);
   if (!(held > 0 && held <= limit && json_number(gpu, "bytes_in_use") <= held)) fail_msg("%.600s", gpu);
   CHECK_INT(json_number(strstr(out, "\"processes\":[{"), "pid"), pid);
   keep("job.json", out);

@@ -88,6 +88,8 @@ static void test_published(void **state) {
   (void)state;
   o.virtual_gpus = 2;
   o.virtual_gpu_bytes = 100 << 20;
+  o.per_process_gpu_memory_fraction = 0.4;
+  o.allow_growth = true;
   CHECK_INT(files(folder), 0);
   yk__board_command("test me");
   opened x = open_session(&o);
@@ -98,13 +100,15 @@ static void test_published(void **state) {
   assert_string_equal(b.at[0].command, "test me");
   yk_board_slot *gpu = find(&b, 0, "GPU:1"), *cpu = find(&b, 0, "CPU:0");
   CHECK_INT(atomic_load(&gpu->session), 1);
+  CHECK_NEAR(gpu->fraction, 0.4, 0);
+  CHECK_INT(gpu->growth, 1);
   CHECK_INT(gpu->is_virtual, 1);
   assert_string_equal(gpu->type, "GPU");
   assert_string_equal(gpu->driver, "cpu");
   assert_string_equal(gpu->bus, "virtual:1");
   if (strncmp(gpu->uuid, "GPU-", 4) != 0) fail_msg("uuid %s", gpu->uuid);
   CHECK_INT(atomic_load(&gpu->memory.total), 100 << 20);
-  CHECK_INT(atomic_load(&gpu->memory.limit), 100 << 20);
+  CHECK_INT(atomic_load(&gpu->memory.limit), 40 << 20);
   CHECK_INT(atomic_load(&gpu->memory.held), 0);
   CHECK_NEAR(cpu->fraction, 0, 0);
   CHECK_INT(cpu->growth, 0);
@@ -126,6 +130,7 @@ static void test_counts(void **state) {
   (void)state;
   o.virtual_gpus = 2;
   o.virtual_gpu_bytes = 64 << 20;
+  o.allow_growth = true;
   CHECK_OK(yk_graph_new(&g));
   YK_DEVICE(g, "/gpu:0") { y = yk_neg(g, yk_read(yk_get_variable(g, "x", YK_F32, YK_SHAPE(1000), YK_ONES, NULL))); }
   YK_DEVICE(g, "/gpu:1") { y = yk_neg(g, y); }
@@ -139,15 +144,15 @@ static void test_counts(void **state) {
   for (int i = 0; i < 5; i++) CHECK_OK(yk_step_run(step, NULL, NULL));
   b = read_board(1);
   yk_board_slot *gpu = find(&b, 0, "GPU:0");
-  yk_device_info d;
-  CHECK_OK(yk_session_device(s, 1, &d));
+  yk_device_memory m = YK_DEVICE_MEMORY_INIT;
+  CHECK_OK(yk_session_device_memory(s, 1, &m));
   CHECK_INT(atomic_load(&gpu->work.runs), before + 5);
   CHECK_INT(atomic_load(&find(&b, 0, "GPU:1")->work.runs), 5);
-  assert_true(d.bytes_in_use > 0);
+  assert_true(m.bytes_held > 0);
   if (atomic_load(&gpu->work.stream_ns) == 0) fail_msg("a stream that worked was never busy");
-  CHECK_INT(atomic_load(&gpu->memory.held), 64 << 20);
-  CHECK_INT(atomic_load(&gpu->memory.in_use), d.bytes_in_use);
-  CHECK_INT(atomic_load(&gpu->memory.peak_in_use), d.bytes_peak);
+  CHECK_INT(atomic_load(&gpu->memory.held), m.bytes_held);
+  CHECK_INT(atomic_load(&gpu->memory.in_use), m.bytes_in_use);
+  CHECK_INT(atomic_load(&gpu->memory.peak_in_use), m.peak_in_use);
   yk__board_free(&b);
   yk_step_free(step);
   yk_session_close(s);

@@ -21,7 +21,6 @@ static void add_kind(const char *name, yk_optimizer opt) {
 static void add_kinds(void) {
   add_kind("sgd", YK_SGD(0.05));
   add_kind("momentum", YK_MOMENTUM(0.05, 0.9));
-#ifdef YK_ADAM
   add_kind("nesterov", YK_NESTEROV(0.05, 0.9));
   add_kind("adam", YK_ADAM(0.01));
   add_kind("adamw", YK_ADAMW(0.01, 0.1));
@@ -32,7 +31,6 @@ static void add_kinds(void) {
   add_kind("ftrl", YK_FTRL(0.01));
   add_kind("keras sgd", YK_KERAS_SGD(0.05, 0.9));
   add_kind("keras rmsprop", YK_KERAS_RMSPROP(0.01));
-#endif
 }
 
 typedef struct run {

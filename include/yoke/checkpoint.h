@@ -43,7 +43,7 @@ yk_code yk_saver_open(const char *folder, const yk_saver_options *options, yk_sa
 /* Wait for what is being written, give back everything; NULL is fine. The code is that of a save whose outcome nobody asked for. */
 yk_code yk_saver_close(yk_saver *s);
 
-/* Is there room for `saves` more checkpoints of this session's variables (0: for as many as are kept, and one more), those that
+/* Is there room for `saves` more checkpoints of the session's variables (0: for as many as are kept, and one more), those that
  * will give way taken off? EIO with the bytes that are needed and those that are free. Every save asks again, for itself. */
 yk_code yk_saver_check(yk_saver *s, const yk_session *session, int64_t saves) YK_CHECKED;
 

@@ -93,7 +93,7 @@ static void evict(yk_entry *e) {
   yk__entry_unref(e);
 }
 
-/* Take the memory of one idle plan, of this session if there is one, else of others that share the pool. */
+/* Take the memory of one idle plan, of the asking session if there is one, else of others that share the pool. */
 static bool reclaim(yk_session *s, const struct yk_pool *pool, bool *running) {
   yk_entry *e = idle(s, pool, running);
   if (e) { evict(e); return true; }

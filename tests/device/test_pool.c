@@ -404,7 +404,8 @@ static void test_dump(void **state) {
   CHECK_OK(yk__str_take(&s, &text));
   static const char *const parts[] = {
     "pool of /device:GPU:0: no room for 50.0KiB, rounded to 51200",
-    "bin (8192): 2 chunks, 1 in use; 20.0KiB in chunks, 10.0KiB in use, 10.0KiB asked for", "bin for 50.0KiB is that of 32768", "free 40.0KiB, before it 20.0KiB in use\n",
+    "bin (8192): 2 chunks, 1 in use; 20.0KiB in chunks, 10.0KiB in use, 10.0KiB asked for",
+    "bin for 50.0KiB is that of 32768", "free 40.0KiB, before it 20.0KiB in use\n",
     "region 0 of size 102400", "InUse at ", "Free  at ", " of size 10240\n", "2 chunks of size 20480 totalling 40.0KiB",
     "in use, all together: 50.0KiB", "held: 102400, limit: 102400, available: 0", "Limit:                      102400",
     "MaxInUse:                    61440", "NumAllocs:                       4",

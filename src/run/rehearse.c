@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "device/machine.h"
 #include "run/run.h"
 #include "tensor/desc.h"
@@ -144,23 +145,14 @@ static const char *short_name(const survey *v, uint16_t dev, char buf[32]) {
   return buf;
 }
 
-static const char *size_text(uint64_t bytes, char buf[32]) {
-  static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-  double x = (double)bytes;
-  int k = 0;
-  for (; x >= 1024 && k < 5; k++) x /= 1024;
-  snprintf(buf, 32, k ? "%.2f %s" : "%.0f %s", x, unit[k]);
-  return buf;
-}
-
 /* Whose kernels were planned with, where a device's own driver is not here. */
 static void put_source(const survey *v, yk_str *out) {
   const yk_machine *m = v->s->machine;
-  char size[32];
+  char size[YK__BYTES_TEXT];
   if (!m) return;
   yk__str_add(out, "rehearsed: the machine of %s, %u devices", m->source, (unsigned)m->n);
   if (m->cores) yk__str_add(out, ", %" PRIu64 " host cores", m->cores);
-  if (m->bytes) yk__str_add(out, ", %s", size_text(m->bytes, size));
+  if (m->bytes) yk__str_add(out, ", %s", yk__bytes_text(m->bytes, size));
   for (uint16_t i = 0; i < m->n; i++) {
     const yk_device *d = &v->s->devices->at[i];
     if (!d->stand_in) continue;
@@ -172,26 +164,27 @@ static void put_source(const survey *v, yk_str *out) {
 }
 
 static void put_devices(const survey *v, yk_str *out) {
-  char name[32], a[32], b[32], c[32], d[32];
+  char name[32], a[YK__BYTES_TEXT], b[YK__BYTES_TEXT], c[YK__BYTES_TEXT], d[YK__BYTES_TEXT];
   yk__str_add(out, "%-8s %10s %9s %12s %12s %12s %12s\n", "device", "operations", "variables", "their size", "arena", "together",
               "limit");
   for (uint16_t i = 0; i < v->s->devices->n; i++) {
     const yk_device_use *u = &v->use[i];
     yk__str_add(out, "%-8s %10" PRIu64 " %9" PRIu64 " %12s %12s %12s %12s  %s\n", short_name(v, i, name), u->operations,
-                u->variables, size_text(u->variable_bytes, a), size_text(u->arena_bytes, b), size_text(u->variable_bytes + u->arena_bytes, c),
-                size_text(u->bytes_limit, d), u->fits ? "fits" : "DOES NOT FIT");
+                u->variables, yk__bytes_text(u->variable_bytes, a), yk__bytes_text(u->arena_bytes, b),
+                yk__bytes_text(u->variable_bytes + u->arena_bytes, c),
+                yk__bytes_text(u->bytes_limit, d), u->fits ? "fits" : "DOES NOT FIT");
   }
 }
 
 static void put_copies(const survey *v, yk_str *out) {
-  char from[32], to[32], size[32], link[80];
+  char from[32], to[32], size[YK__BYTES_TEXT], link[80];
   if (v->nroute == 0) yk__str_add(out, "no copies between devices\n");
   else yk__str_add(out, "%-20s %10s %12s\n", "copies of one step", "number", "bytes");
   for (uint32_t k = 0; k < v->nroute; k++) {
     const route *r = &v->route[k];
     double speed = yk__machine_speed(v->s->machine, r->from, r->to);
     snprintf(link, sizeof link, "%s -> %s", short_name(v, r->from, from), short_name(v, r->to, to));
-    yk__str_add(out, "%-20s %10u %12s", link, (unsigned)r->copies, size_text(r->bytes, size));
+    yk__str_add(out, "%-20s %10u %12s", link, (unsigned)r->copies, yk__bytes_text(r->bytes, size));
     if (speed > 0) yk__str_add(out, "  %.3f ms at %.2f GB/s", (double)r->bytes / speed * 1e3, speed * 1e-9);
     yk__str_add(out, "\n");
   }

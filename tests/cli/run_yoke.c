@@ -218,3 +218,14 @@ double json_number(const char *text, const char *key) {
   if (p == NULL) fail_msg("no %s in %s", pattern, text);
   return strtod(p + strlen(pattern), NULL);
 }
+
+void same_files(const char *a, const char *b) {
+  struct stat x, y;
+  CHECK_INT(stat(a, &x), 0);
+  CHECK_INT(stat(b, &y), 0);
+  CHECK_INT(x.st_size, y.st_size);
+  char *p = read_file(a), *q = read_file(b);
+  if (memcmp(p, q, (size_t)x.st_size) != 0) fail_msg("%s and %s differ", a, b);
+  free(p);
+  free(q);
+}

@@ -38,6 +38,7 @@ char *yoke_succeeds(const char *const *argv, const char *file, int line);
 /* Files of the folder. */
 bool  exists(const char *path);
 char *read_file(const char *path);                      /* NULL if there is none; the caller's */
+void  same_files(const char *a, const char *b);          /* fails the test unless they hold the same bytes */
 void  write_file(const char *path, const void *data, size_t n);
 /* A folder with CIFAR-10 files of that many pictures, which a network can learn. */
 void  write_cifar(const char *folder, int train, int test);

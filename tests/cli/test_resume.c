@@ -20,17 +20,6 @@ static int setup(void **state) {
   return rc;
 }
 
-static void same_files(const char *a, const char *b) {
-  struct stat x, y;
-  CHECK_INT(stat(a, &x), 0);
-  CHECK_INT(stat(b, &y), 0);
-  CHECK_INT(x.st_size, y.st_size);
-  char *p = read_file(a), *q = read_file(b);
-  if (memcmp(p, q, (size_t)x.st_size) != 0) fail_msg("%s and %s differ", a, b);
-  free(p);
-  free(q);
-}
-
 /* Of each line of progress or evaluation what does not depend on the clock: its beginning up to the accuracy, all in one text. */
 static char *results(const char *path) {
   char *text = read_file(path), *to = text;

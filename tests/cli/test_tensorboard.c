@@ -59,24 +59,13 @@ static void expect(const seen *s, const char *what) {
   if (strstr(s->text, what) == NULL) fail_msg("'%s' is in none of the %d records of %d files", what, s->records, s->files);
 }
 
-static void same_weights(const char *a, const char *b) {
-  struct stat x, y;
-  CHECK_INT(stat(a, &x), 0);
-  CHECK_INT(stat(b, &y), 0);
-  CHECK_INT(x.st_size, y.st_size);
-  char *p = read_file(a), *q = read_file(b);
-  if (memcmp(p, q, (size_t)x.st_size) != 0) fail_msg("%s and %s differ", a, b);
-  free(p);
-  free(q);
-}
-
 static void test_two_steps(void **state) {
   static const char *const train[] = { "brain.Event:2", "loss", "accuracy", "learning_rate", "examples_per_second", "epoch",
                                        "memory_MiB/CPU:0", "input/image/0", "input/image/5", ".PNG", "settings", "conv1/weights" };
   (void)state;
   free(SUCCEEDS(NET, "--steps", "2", "--out", "a"));
   free(SUCCEEDS(NET, "--steps", "2", "--out", "b", "--tensorboard", "logs/b"));
-  same_weights("a/weights.safetensors", "b/weights.safetensors");
+  same_files("a/weights.safetensors", "b/weights.safetensors");
   seen *s = read_events("logs/b/train");
   CHECK_INT(s->files, 1);
   for (size_t i = 0; i < sizeof train / sizeof train[0]; i++) expect(s, train[i]);

@@ -37,7 +37,8 @@ static void check_first_step(const char *line) {
     if (!(s >= 0)) fail_msg("%s is %g", phase[i], s);
     sum += s;
   }
-  CHECK_NEAR(sum, json_number(line, "seconds"), 0.5 * json_number(line, "seconds"));
+  double whole = json_number(line, "seconds");
+  if (!(sum <= whole * (1 + 1e-6) && whole > 0)) fail_msg("phases of %g s in a whole of %g s", sum, whole);
 }
 
 static void test_json_lines(void **state) {

@@ -127,7 +127,7 @@ typedef struct yk_queue_options {
   uint64_t seed;
   int64_t  capacity;            /* prepared examples kept ahead; 0 = 1024 */
   int32_t  threads;             /* 0 = 1 */
-  int64_t  epochs;              /* 0 = endless; else `next` fails with ECANCELLED once they are used up */
+  int64_t  epochs;              /* 0 = endless; else `next` fails with ERANGE once they are used up */
   int64_t  whole_batches;       /* leave out the last size % whole_batches examples of each epoch's order; 0 = none */
 } yk_queue_options;
 #define YK_QUEUE_OPTIONS_INIT { .size = sizeof(yk_queue_options) }
@@ -144,8 +144,8 @@ int64_t yk_queue_taken(const yk_queue *q);
 
 /* How many examples one call takes. */
 typedef enum yk_take {
-  YK_TAKE_ALL,              /* as many as asked for; ECANCELLED, and none is taken, if the queue has fewer left */
-  YK_TAKE_UP_TO,            /* those that are left, at least one; ECANCELLED if none is */
+  YK_TAKE_ALL,              /* as many as asked for; ERANGE, and none is taken, if the queue has fewer left */
+  YK_TAKE_UP_TO,            /* those that are left, at least one; ERANGE if none is */
   YK_TAKE_IN_EPOCH          /* like that, but none of the next epoch: the last batch of each may be smaller */
 } yk_take;
 /* The next `rows` examples or fewer, component k to out[k]; *taken of them. Rows behind those are left as they are. Any thread. */

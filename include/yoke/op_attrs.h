@@ -193,7 +193,7 @@ enum { YK_MAX_COMPONENTS = 8 };    /* that an example has at most */
 typedef struct yk_source {
   void *self;
   /* Fill `rows` examples into out[component]; blocks until there are enough. [any thread]
-   * ECANCELLED once the source is closed. */
+   * ERANGE once nothing is left, ECANCELLED once it was closed before that. */
   yk_code (*next)(void *self, int64_t rows, void *const *out);
   uint32_t ncomponents;
   yk_desc component[YK_MAX_COMPONENTS];          /* one example each, without the batch dimension */

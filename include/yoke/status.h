@@ -25,7 +25,8 @@ extern "C" {
   X(EPEER,        "another process failed or left")                    \
   X(EBUSY,        "not finished yet; ask again")                       \
   X(ECANCELLED,   "stopped on request")                                \
-  X(EINTERNAL,    "a bug in this library")
+  X(EINTERNAL,    "a bug in this library")                             \
+  X(ERANGE,       "the end of the data: nothing is left")
 
 /* YK_OK, YK_EINVAL, ... */
 typedef enum yk_code {

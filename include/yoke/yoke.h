@@ -13,6 +13,7 @@
 #include "math.h"
 #include "model.h"
 #include "nn.h"
+#include "queue.h"
 #include "session.h"
 #include "summary.h"
 #include "train.h"

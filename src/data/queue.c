@@ -195,7 +195,7 @@ static yk_code take_rows(yk_queue *q, yk_take how, int64_t rows, void *const *ou
   if (how == YK_TAKE_IN_EPOCH && rows > in_epoch) rows = in_epoch;
   if (how != YK_TAKE_ALL && left > 0 && rows > left) rows = left;
   if (rows > left)
-    return YK_FAIL(ECANCELLED, "the batch queue is used up: %" PRId64 " examples are left of %" PRId64 ", %" PRId64 " were asked for",
+    return YK_FAIL(ERANGE, "the batch queue is used up: %" PRId64 " examples are left of %" PRId64 ", %" PRId64 " were asked for",
                    left, q->limit, rows);
   YK_TRY(copy_rows(q, rows, out));
   *taken = rows;

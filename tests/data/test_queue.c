@@ -250,12 +250,12 @@ static void test_epochs_are_used_up(void **state) {
   q = open_queue(d, o);
   CHECK_OK(take(q, 13, images, labels));
   labels[0] = 77;
-  CHECK_CODE(take(q, 8, images, labels), YK_ECANCELLED, "used up: 7 examples are left of 20, 8 were asked for");
+  CHECK_CODE(take(q, 8, images, labels), YK_ERANGE, "used up: 7 examples are left of 20, 8 were asked for");
   CHECK_INT(labels[0], 77);
   CHECK_INT(yk_queue_taken(q), 13);
   CHECK_OK(take(q, 7, images, labels));
   CHECK_INT(labels[6], 9);
-  CHECK_CODE(take(q, 1, images, labels), YK_ECANCELLED, "0 examples are left");
+  CHECK_CODE(take(q, 1, images, labels), YK_ERANGE, "0 examples are left");
   CHECK_OK(take(q, 0, images, labels));
   yk_queue_close(q);
   o.epochs = INT64_MAX;                   /* as good as endless; does not wrap */

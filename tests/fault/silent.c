@@ -11,7 +11,7 @@
 const char *const fault_freeing[] = {
   "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
-  "yk_summary_close", NULL,
+  "yk_summary_close", "yk_tensor_queue_free", "yk_coordinator_free", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -40,6 +40,9 @@ const char *const fault_silent[] = {
   "yk_checkpoint_count", "yk_checkpoint_name", "yk_checkpoint_desc",
   /* summary.h */
   "yk_summary_path", "yk_summary_flush",
+  /* queue.h */
+  "yk_tensor_queue_close", "yk_tensor_queue_size", "yk_tensor_queue_closed", "yk_tensor_queue_set_timeout", "yk_tensor_queue_source",
+  "yk_coordinator_request_stop", "yk_coordinator_should_stop", "yk_coordinator_wait_for_stop", "yk_coordinator_join",
   NULL,
 };
 
@@ -152,6 +155,18 @@ static void call_summary(yk_summary_writer *w) {
   CHECK_OK(yk_summary_flush(w));
 }
 
+static void call_queue(yk_tensor_queue *q, yk_coordinator *c) {
+  CHECK_OK(yk_tensor_queue_set_timeout(q, 1000));
+  number((double)yk_tensor_queue_size(q));
+  number(yk_tensor_queue_closed(q));
+  see(yk_tensor_queue_source(q));
+  CHECK_OK(yk_tensor_queue_close(q, true));
+  number(yk_coordinator_should_stop(c));
+  number(yk_coordinator_wait_for_stop(c, 0));
+  yk_coordinator_request_stop(c, YK_OK);
+  CHECK_OK(yk_coordinator_join(c, 1000));
+}
+
 /* A checkpoint of the session, and the saver that made it. */
 static void open_checkpoint(yk_session *s, yk_graph *g, char *folder, yk_saver **w, yk_checkpoint **c) {
   yk_value init = yk_global_variables_initializer(g);
@@ -184,6 +199,11 @@ void fault_call_silent(void) {
   yk_queue *q;
   yk_record_writer *records;
   yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
+  yk_tensor_queue_options to = { .size = sizeof to, .ncomponents = 1, .component = { { .dtype = YK_F32 } } };
+  yk_tensor_queue *tensors;
+  yk_coordinator *coordinator;
+  CHECK_OK(yk_tensor_queue_open(&to, &tensors));
+  CHECK_OK(yk_coordinator_new(&coordinator));
   CHECK_OK(yk_graph_new(&g));
   CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(2), &t));
   CHECK_OK(yk_dataset_shapes10(1, YK_TRAIN, 10, &d));
@@ -202,6 +222,7 @@ void fault_call_silent(void) {
   call_session(s);
   call_checkpoint(w, s, c);
   call_summary(events);
+  call_queue(tensors, coordinator);
   yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
   assert_non_null(strstr(yk_error_message(), "a failure is kept without memory"));
   CHECK_CODE(yk_graph_status(g), YK_EIO, "a failure is kept without memory");
@@ -215,6 +236,8 @@ void fault_call_silent(void) {
   remove_folder(folder);
   yk_record_writer_drop(records);
   yk_queue_close(q);
+  yk_tensor_queue_free(tensors);
+  yk_coordinator_free(coordinator);
   yk_dataset_free(d);
   yk_session_close(s);
   yk_graph_free(g);

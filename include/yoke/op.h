@@ -109,6 +109,8 @@ typedef struct yk_op {
   yk_code (*lower)(yk_grad *c);           /* optional: the same op out of simpler ones; din receives the outputs */
   yk_code (*ref)(const yk_ref *c);        /* plain loops in double: the truth for tests */
   const yk_case *cases;                   /* ends with {0}; the sweep fails if empty */
+  double (*flops)(const yk_infer *c);     /* optional: what a run costs, a multiplication with its addition being 2; NULL: one for each
+                                             element of the largest tensor. out is only read; an absent input is all zero */
 } yk_op;
 
 /* The registry is a constant table, built from ops.def; no constructors, no locks. Any thread.

@@ -62,6 +62,9 @@ typedef struct yk_plan_kernel {
   uint32_t workspace;          /* buffer id, or YK_NO_BUF */
   uint16_t nin, nwritten;      /* inputs among the arguments; how many of the first ones are overwritten in place */
   uint32_t is_reorder;         /* 1: only changes a layout */
+  const yk_op *op;             /* what it computes, and its attributes; borrowed from the registry and the graph */
+  const void *attrs;
+  const yk_desc *desc;         /* [nargs] inputs and outputs as the kernel sees them; a buffer may show another shape of the same bytes */
 } yk_plan_kernel;
 
 /* A feed or a fetch: graph value id, its buffer; plain layout. */

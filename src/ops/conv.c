@@ -110,3 +110,7 @@ void yk__conv_ref(const yk_conv *c, yk_conv_sum sum, double *x, double *w, doubl
       for (int64_t ow = 0; ow < h->out; ow++)
         taps(c, sum, x + n * nx, w, y + n * ny + (oh * h->out + ow) * c->o, oh, ow);
 }
+
+double yk__conv_flops(const yk_desc *y, const yk_desc *w) {
+  return 2.0 * (double)yk__desc_count(y) * (double)w->dim[0] * (double)w->dim[1] * (double)w->dim[2];
+}

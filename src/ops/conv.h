@@ -29,6 +29,9 @@ typedef enum yk_conv_sum { YK_CONV_TO_X, YK_CONV_TO_W, YK_CONV_TO_Y } yk_conv_su
  * the others are only read. */
 void yk__conv_ref(const yk_conv *c, yk_conv_sum sum, double *x, double *w, double *y);
 
+/* Operations of any member: each cell of y, or of its gradient, takes a whole window of one filter w. */
+double yk__conv_flops(const yk_desc *y, const yk_desc *w);
+
 /* The attributes without those that only some members have (out, act, alpha): what gradients are built with. */
 yk_conv2d_attrs yk__conv_plain(const yk_conv2d_attrs *a);
 

@@ -42,6 +42,8 @@ static yk_code ref_conv(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops_conv(const yk_infer *c) { return yk__conv_flops(&c->out[0], &c->in[1]); }
+
 static const yk_case cases_conv[] = {
   { "T[2,5,7,3]; T[3,3,3,8]", NULL, 0, 0, 0 },
   { "T[1,6,6,1]; T[5,5,1,4]", NULL, 0, 0, 0 },
@@ -66,7 +68,7 @@ const yk_op yk__op_conv2d = {
   .name = "conv2d", .label = "Conv2D", .doc = "Two-dimensional convolution of pictures [N,H,W,C] with filters [h,w,C/groups,O].",
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
   .in = in_conv, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = yk__conv_attrs,
-  .infer = infer_conv, .grad = grad_conv, .ref = ref_conv, .cases = cases_conv,
+  .infer = infer_conv, .grad = grad_conv, .ref = ref_conv, .cases = cases_conv, .flops = flops_conv,
 };
 
 /* ---- conv2d_grad_input: dy, w, like x -> dx ----------------------------------------------------------------- */
@@ -93,6 +95,8 @@ static yk_code ref_grad_input(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops_grad_input(const yk_infer *c) { return yk__conv_flops(&c->in[0], &c->in[1]); }
+
 static const yk_case cases_grad_input[] = {
   { "T[2,5,7,8]; T[3,3,3,8]; T[2,5,7,3]", NULL, 0, 0, 0 },
   { "T[1,6,6,4]; T[5,5,1,4]; T[1,6,6,1]", NULL, 0, 0, 0 },
@@ -115,7 +119,7 @@ const yk_op yk__op_conv2d_grad_input = {
   .name = "conv2d_grad_input", .label = "Conv2DBackpropInput", .doc = "Gradient of conv2d with respect to its picture.",
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
   .in = in_grad_input, .out = (const yk_port[]){ { "dx", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = yk__conv_attrs,
-  .infer = infer_grad_input, .grad = grad_grad_input, .ref = ref_grad_input, .cases = cases_grad_input,
+  .infer = infer_grad_input, .grad = grad_grad_input, .ref = ref_grad_input, .cases = cases_grad_input, .flops = flops_grad_input,
 };
 
 /* ---- conv2d_grad_filter: x, dy, like w -> dw ------------------------------------------------------------------ */
@@ -141,6 +145,8 @@ static yk_code ref_grad_filter(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops_grad_filter(const yk_infer *c) { return yk__conv_flops(&c->in[1], &c->out[0]); }
+
 static const yk_case cases_grad_filter[] = {
   { "T[2,5,7,3]; T[2,5,7,8]; T[3,3,3,8]", NULL, 0, 0, 0 },
   { "T[1,6,6,1]; T[1,6,6,4]; T[5,5,1,4]", NULL, 0, 0, 0 },
@@ -164,6 +170,7 @@ const yk_op yk__op_conv2d_grad_filter = {
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY,
   .in = in_grad_filter, .out = (const yk_port[]){ { "dw", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = yk__conv_attrs,
   .infer = infer_grad_filter, .grad = grad_grad_filter, .ref = ref_grad_filter, .cases = cases_grad_filter,
+  .flops = flops_grad_filter,
 };
 
 /* ---- builders ---------------------------------------------------------------------------------------------------- */

@@ -53,6 +53,8 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops(const yk_infer *c) { return yk__conv_flops(&c->out[0], &c->in[1]) + 2.0 * (double)yk__desc_count(&c->out[0]); }
+
 static const yk_conv2d_attrs relu = { .act = YK_ACT_RELU }, relu_strided = { .act = YK_ACT_RELU, .stride = { 2, 2 } },
   relu6 = { .act = YK_ACT_RELU6, .padding = YK_VALID }, leaky = { .act = YK_ACT_LEAKY_RELU, .alpha = 0.1 },
   elu = { .act = YK_ACT_ELU }, selu = { .act = YK_ACT_SELU }, gelu = { .act = YK_ACT_GELU },
@@ -80,5 +82,5 @@ const yk_op yk__op_conv2d_bias_act = {
   .name = "conv2d_bias_act", .label = "FusedConv2D", .doc = "act(conv2d(x, w) + b).",
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
-  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases, .flops = flops,
 };

@@ -45,6 +45,8 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops(const yk_infer *c) { return yk__conv_flops(&c->in[1], &c->out[0]) + (double)yk__desc_count(&c->in[1]); }
+
 static const yk_conv2d_attrs strided = { .stride = { 2, 2 } }, valid = { .padding = YK_VALID }, grouped = { .groups = 2 };
 static const yk_case cases[] = {
   { "T[2,5,7,3]; T[2,5,7,8]; T[3,3,3,8]", NULL, 0, 0, 0 },
@@ -61,5 +63,5 @@ const yk_op yk__op_conv2d_grad_filter_bias = {
   .doc = "Gradients of a convolution with respect to its filter and its bias.",
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY,
   .in = ports, .out = (const yk_port[]){ { "dw", YK_FLOATS, 0, 1 }, { "db", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = yk__conv_attrs,
-  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases, .flops = flops,
 };

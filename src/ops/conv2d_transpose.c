@@ -70,6 +70,8 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops(const yk_infer *c) { return yk__conv_flops(&c->in[0], &c->in[1]); }
+
 static const yk_conv2d_attrs same2 = { .stride = { 2, 2 } }, valid = { .padding = YK_VALID, .stride = { 2, 3 } },
   given = { .stride = { 2, 2 }, .out = { 5, 7 } }, explicit_pad = { .padding = YK_EXPLICIT, .pad = { 1, 0, 1, 2 }, .stride = { 2, 2 } },
   dilated = { .dilation = { 2, 1 }, .padding = YK_VALID }, grouped = { .groups = 2, .stride = { 2, 1 } };
@@ -89,7 +91,7 @@ const yk_op yk__op_conv2d_transpose = {
   .name = "conv2d_transpose", .label = "Conv2DTranspose", .doc = "Transposed convolution: x [N,H,W,C], w [h,w,O,C] to y [N,H',W',O].",
   .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
-  .infer = infer, .grad = grad, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .ref = ref, .cases = cases, .flops = flops,
 };
 
 yk_value yk_conv2d_transpose_at(const char *where, yk_graph *g, yk_value x, yk_value w, const yk_conv2d_attrs *options) {

@@ -85,6 +85,12 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+double yk__matmul_flops(const yk_matmul_attrs *t, const yk_desc *da, const yk_desc *y) {
+  return 2.0 * (double)yk__desc_count(y) * (double)da->dim[da->rank - 1 - (t->transpose_a ? 1 : 0)];
+}
+
+static double flops(const yk_infer *c) { return yk__matmul_flops(c->attrs, &c->in[0], &c->out[0]); }
+
 static const yk_matmul_attrs at = { .transpose_a = 1 }, bt = { .transpose_b = 1 }, abt = { .transpose_a = 1, .transpose_b = 1 };
 static const yk_case cases[] = {
   { "T[4,7]; T[7,5]", NULL, 0, 0, 0 },           { "T[1,1]; T[1,1]", NULL, 0, 0, 0 },       { "T[19,64]; T[64,16]", NULL, 0, 0, 0 },
@@ -99,7 +105,7 @@ const yk_op yk__op_matmul = {
   .name = "matmul", .label = "MatMul", .doc = "Matrix product a [..., M, K] * b [..., K, N]; batch axes broadcast.",
   .version = 1, .attr_bytes = sizeof(yk_matmul_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
-  .infer = infer, .grad = grad, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .ref = ref, .cases = cases, .flops = flops,
 };
 
 yk_value yk_matmul_at(const char *where, yk_graph *g, yk_value a, yk_value b, const yk_matmul_attrs *options) {

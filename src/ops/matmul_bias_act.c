@@ -52,6 +52,10 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops(const yk_infer *c) {
+  return yk__matmul_flops(c->attrs, &c->in[0], &c->out[0]) + 2.0 * (double)yk__desc_count(&c->out[0]);
+}
+
 static const yk_matmul_attrs relu = { .act = YK_ACT_RELU }, relu_t = { .act = YK_ACT_RELU, .transpose_b = 1 },
   relu6 = { .act = YK_ACT_RELU6 }, leaky = { .act = YK_ACT_LEAKY_RELU, .alpha = 0.1 }, elu = { .act = YK_ACT_ELU },
   selu = { .act = YK_ACT_SELU }, gelu = { .act = YK_ACT_GELU }, silu = { .act = YK_ACT_SILU },
@@ -69,5 +73,5 @@ const yk_op yk__op_matmul_bias_act = {
   .name = "matmul_bias_act", .label = "FusedMatMul", .doc = "act(a*b + bias).",
   .version = 1, .attr_bytes = sizeof(yk_matmul_attrs), .traits = YK_PURE,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
-  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases, .flops = flops,
 };

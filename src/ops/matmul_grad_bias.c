@@ -45,6 +45,10 @@ static yk_code ref(const yk_ref *c) {
   return YK_OK;
 }
 
+static double flops(const yk_infer *c) {
+  return yk__matmul_flops(c->attrs, &c->in[0], &c->out[0]) + (double)yk__desc_count(&c->in[1]);
+}
+
 static const yk_matmul_attrs at = { .transpose_a = 1 };
 static const yk_case cases[] = {
   { "T[7,4]; T[7,5]", &at, 0, 0, 0 },   { "T[19,64]; T[19,16]", &at, 0, 0, 0 }, { "T[1,3]; T[1,1]", &at, 0, 0, 0 },
@@ -56,5 +60,5 @@ const yk_op yk__op_matmul_grad_bias = {
   .name = "matmul_grad_bias", .label = "FusedMatMulGrad", .doc = "a*b, and the sum of b over its rows.",
   .version = 1, .attr_bytes = sizeof(yk_matmul_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY,
   .in = ports, .out = (const yk_port[]){ { "dw", YK_FLOATS, 0, 1 }, { "db", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
-  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases,
+  .infer = infer, .grad = grad, .lower = lower, .ref = ref, .cases = cases, .flops = flops,
 };

@@ -10,6 +10,8 @@
 
 /* y [..., M, N] of a [..., M, K] and b [..., K, N], either of them stored transposed. EINVAL shows both. */
 yk_code yk__matmul_shape(const yk_matmul_attrs *a, const yk_desc *da, const yk_desc *db, yk_desc *y) YK_CHECKED;
+/* Operations of the product a * b = y. */
+double yk__matmul_flops(const yk_matmul_attrs *attrs, const yk_desc *da, const yk_desc *y);
 /* y = a * b for known shapes. */
 void yk__matmul_ref(const yk_matmul_attrs *attrs, const yk_desc *da, const yk_desc *db, const yk_desc *dy, const double *a,
                     const double *b, double *y);

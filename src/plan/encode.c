@@ -109,15 +109,19 @@ static yk_code emit_launch(yk_encode *e, uint32_t id, uint16_t s) {
   const yk_ir_node *n = &ir->node[id];
   uint16_t nwritten = 0;
   uint32_t *args = yk__bump(ir->mem, (n->nin + n->nout + 1u) * sizeof *args);
-  if (args == NULL) return YK_ENOMEM;
+  yk_desc *desc = yk__bump(ir->mem, (n->nin + n->nout + 1u) * sizeof *desc);
+  if (args == NULL || desc == NULL) return YK_ENOMEM;
   if (n->nin + n->nout > UINT16_MAX) return YK_FAIL(EUNSUPPORTED, "one operation may have at most 65535 inputs and outputs");
   for (uint16_t i = 0; i < n->nin; i++) {
     args[i] = yk__ir_reads(n, i) ? ir->value[n->in[i]].buf : YK_NO_BUF;
     if (yk__ir_writes(n, i)) nwritten = (uint16_t)(i + 1);
+    if (n->in[i] != 0) desc[i] = ir->value[n->in[i]].desc;
   }
+  for (uint16_t k = 0; k < n->nout; k++) desc[n->nin + k] = ir->value[n->out + k].desc;
   for (uint16_t k = 0; k < n->nout; k++) args[n->nin + k] = ir->value[n->out + k].desc.dtype == YK_NONE ? YK_NO_BUF : ir->value[n->out + k].buf;
   p->kernel[p->nkernel] = (yk_plan_kernel){ .kernel = n->kernel, .impl = n->info.impl, .workspace = n->workspace,
-                                               .nin = n->nin, .nwritten = nwritten, .is_reorder = n->op == &yk__op_reorder };
+                                               .nin = n->nin, .nwritten = nwritten, .is_reorder = n->op == &yk__op_reorder,
+                                               .op = n->op, .attrs = n->attrs, .desc = desc };
   return emit(e, YK_I_LAUNCH, s, p->nkernel++, id, (uint32_t)n->nin + n->nout, args);
 }
 

@@ -248,10 +248,10 @@ void    yk__session_describe_rehearsed(const yk_session *s, size_t i, yk_device_
 /* Fails if the session rehearses: `what` cannot be done then. */
 yk_code yk__session_real(const yk_session *s, const char *what) YK_CHECKED;
 
-/* step.c: compile a step beside the cache and look at the plan; `var` are the variables as that plan has them. The compile lock is
- * held meanwhile. */
+/* step.c: compile a step beside the cache and look at the plan; `var` are the variables as that plan has them. It begins with the
+ * variables as they are in `from` [s->nvar], or, if that is NULL, in the session. The compile lock is held meanwhile. */
 typedef yk_code yk_look(yk_session *s, const yk_plan *p, const yk_var_slot *var, void *arg);
 yk_code yk__step_look(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
-                      const yk_value *targets, yk_look *look, void *arg) YK_CHECKED;
+                      const yk_value *targets, const yk_var_slot *from, yk_look *look, void *arg) YK_CHECKED;
 
 #endif

@@ -196,12 +196,13 @@ static yk_code explain_descs(yk_step *t, const yk_tensor *const *tensors) {
 }
 
 /* Compiled beside the cache, so that looking at a plan changes nothing: neither homes nor layouts nor the bounded cache. */
-static yk_code look_at(yk_session *s, const yk_step *t, yk_look *look, void *arg) {
+static yk_code look_at(yk_session *s, const yk_step *t, const yk_var_slot *from, yk_look *look, void *arg) {
   YK_TRY(yk__placeholders_check(s->g, &t->b));
   YK_TRY(yk__vars_grow(s));
   yk_var_slot *now = yk__alloc((s->nvar + 1u) * sizeof *now);
   if (now == NULL) return YK_ENOMEM;
-  yk__vars_copy(s, now);
+  if (from) memcpy(now, from, s->nvar * sizeof *now);
+  else yk__vars_copy(s, now);
   yk_plan_request q = yk__session_request(s, &t->b, t->desc, now);
   yk_plan *p = NULL;
   yk_code rc = yk__plan_compile(&q, &p);
@@ -212,14 +213,14 @@ static yk_code look_at(yk_session *s, const yk_step *t, yk_look *look, void *arg
 }
 
 yk_code yk__step_look(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
-                      const yk_value *targets, yk_look *look, void *arg) {
+                      const yk_value *targets, const yk_var_slot *from, yk_look *look, void *arg) {
   yk_step t;
   const yk_tensor **tensors;
   YK_TRY(single(s, nfeed, feeds, nfetch, fetches, ntarget, targets, &t, &tensors));
   yk_code rc = explain_descs(&t, tensors);
   if (rc == YK_OK) {
     yk__mutex_lock(&s->compile_lock);
-    rc = look_at(s, &t, look, arg);
+    rc = look_at(s, &t, from, look, arg);
     yk__mutex_unlock(&s->compile_lock);
   }
   clear(&t);
@@ -235,5 +236,5 @@ static yk_code explain(yk_session *s, const yk_plan *p, const yk_var_slot *var, 
 yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
                            size_t ntarget, const yk_value *targets, char **out) {
   if (out == NULL) return YK_FAIL(EINVAL, "yk_session_explain: NULL output");
-  return yk__step_look(s, nfeed, feeds, nfetch, fetches, ntarget, targets, explain, out);
+  return yk__step_look(s, nfeed, feeds, nfetch, fetches, ntarget, targets, NULL, explain, out);
 }

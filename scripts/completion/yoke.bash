@@ -6,7 +6,7 @@ _yoke() {
   local memory="--memory-limit --memory-fraction --memory-growth"
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "train evaluate explain ops devices doctor config params --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "train evaluate explain plan ops devices doctor config params --help --version" -- "$word"))
     return
   fi
   case $before in
@@ -33,6 +33,8 @@ _yoke() {
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
       --soft-placement --log-device-placement --help" ;;
+    plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
+      --soft-placement --no-time --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus $memory --require --json --help" ;;
@@ -44,7 +46,7 @@ _yoke() {
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *)
       case $verb in
-        train | evaluate | explain) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
+        train | evaluate | explain | plan) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
       esac ;;
   esac
 }

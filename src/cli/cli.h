@@ -30,7 +30,8 @@ typedef struct yk_cli {              /* every option of every command; what was 
   double watch;                      /* seconds; < 0: not given, 0: without a value */
   const char *optimizer, *schedule;
   double clip_norm;                  /* 0: not given */
-  bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, dump, topology, bench, help, version;
+  bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
+    bench, help, version;
   const char *tensorboard;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
@@ -38,7 +39,9 @@ typedef struct yk_cli {              /* every option of every command; what was 
   bool resume;
 } yk_cli;
 
-typedef enum yk_verb_id { YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS } yk_verb_id;
+typedef enum yk_verb_id {
+  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
+} yk_verb_id;
 
 typedef struct yk_verb {
   const char *name, *operand, *doc;  /* operand: "MODEL", or NULL */
@@ -190,6 +193,7 @@ const volatile sig_atomic_t *yk__stop_flag(void);         /* -> number of the si
 int yk__cmd_train(const yk_cli *c);
 int yk__cmd_evaluate(const yk_cli *c);
 int yk__cmd_explain(const yk_cli *c);
+int yk__cmd_plan(const yk_cli *c);
 int yk__cmd_ops(const yk_cli *c);
 int yk__cmd_devices(const yk_cli *c);
 int yk__cmd_doctor(const yk_cli *c);

@@ -16,6 +16,7 @@ const yk_verb yk__verbs[YK__NVERBS] = {
                      yk__cmd_train },
   [YK__EVALUATE] = { "evaluate", "MODEL", "measure saved weights on the test pictures", yk__cmd_evaluate },
   [YK__EXPLAIN]  = { "explain", "MODEL", "print the plan of the training step: every kernel, copy and byte", yk__cmd_explain },
+  [YK__PLAN]     = { "plan", "MODEL", "tell before a run what it takes: parameters, operations, memory, copies, step time", yk__cmd_plan },
   [YK__OPS]      = { "ops", NULL, "list the operations, and which data types each device has a kernel for", yk__cmd_ops },
   [YK__DEVICES]  = { "devices", NULL, "list the devices of this machine", yk__cmd_devices },
   [YK__DOCTOR]   = { "doctor", NULL, "examine driver, libraries and devices: what works, what is missing, what mends it",

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 
 #define BIT(verb) (1u << YK__##verb)
-#define STEP (BIT(TRAIN) | BIT(EXPLAIN))
+#define STEP (BIT(TRAIN) | BIT(EXPLAIN) | BIT(PLAN))
 #define NETWORK (STEP | BIT(EVALUATE))
 #define DATA (BIT(TRAIN) | BIT(EVALUATE))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
@@ -74,6 +74,7 @@ const yk_opt yk__options[] = {
     "run elsewhere what an asked-for device is absent for or cannot do" },
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
     "print the device of every operation" },
+  { "--no-time", NULL, YK__OPT_FLAG, FIELD(no_time), 0, 0, BIT(PLAN), "do not time the kernels; nothing runs then" },
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
   { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR),
     "gpu: exit status 3 unless a real GPU computes rightly" },
@@ -86,7 +87,7 @@ const yk_opt yk__options[] = {
   { "--count", "N", YK__OPT_INT, FIELD(count), 1, 1e12, BIT(DEVICES), "end --watch after so many times" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
-  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(OPS) | BIT(DEVICES) |
+  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PLAN) | BIT(OPS) | BIT(DEVICES) |
     BIT(DOCTOR) | BIT(CONFIG) | BIT(PARAMS),
     "print JSON: one object a line (train), or one value" },
   { "--help", NULL, YK__OPT_FLAG, FIELD(help), 0, 0, 0, "print this" },

@@ -6,7 +6,7 @@ _yoke() {
   local memory="--memory-limit --memory-fraction --memory-growth"
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "train evaluate explain plan ops devices doctor config params --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "train evaluate explain plan bench ops devices doctor config params --help --version" -- "$word"))
     return
   fi
   case $before in
@@ -35,6 +35,8 @@ _yoke() {
       --soft-placement --log-device-placement --help" ;;
     plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
       --soft-placement --no-time --json --help" ;;
+    bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
+      --optimizer --schedule --lr --learning-rate --clip-norm --seed --soft-placement --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus $memory --require --json --help" ;;
@@ -46,7 +48,7 @@ _yoke() {
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *)
       case $verb in
-        train | evaluate | explain | plan) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
+        train | evaluate | explain | plan | bench) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
       esac ;;
   esac
 }

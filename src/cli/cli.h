@@ -40,7 +40,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
 } yk_cli;
 
 typedef enum yk_verb_id {
-  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
+  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__BENCH, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
 } yk_verb_id;
 
 typedef struct yk_verb {
@@ -194,6 +194,7 @@ int yk__cmd_train(const yk_cli *c);
 int yk__cmd_evaluate(const yk_cli *c);
 int yk__cmd_explain(const yk_cli *c);
 int yk__cmd_plan(const yk_cli *c);
+int yk__cmd_bench(const yk_cli *c);
 int yk__cmd_ops(const yk_cli *c);
 int yk__cmd_devices(const yk_cli *c);
 int yk__cmd_doctor(const yk_cli *c);

@@ -17,6 +17,8 @@ const yk_verb yk__verbs[YK__NVERBS] = {
   [YK__EVALUATE] = { "evaluate", "MODEL", "measure saved weights on the test pictures", yk__cmd_evaluate },
   [YK__EXPLAIN]  = { "explain", "MODEL", "print the plan of the training step: every kernel, copy and byte", yk__cmd_explain },
   [YK__PLAN]     = { "plan", "MODEL", "tell before a run what it takes: parameters, operations, memory, copies, step time", yk__cmd_plan },
+  [YK__BENCH]    = { "bench", "MODEL", "measure training steps on 1, 2, 4 devices: where the time goes, and what bounds it",
+                     yk__cmd_bench },
   [YK__OPS]      = { "ops", NULL, "list the operations, and which data types each device has a kernel for", yk__cmd_ops },
   [YK__DEVICES]  = { "devices", NULL, "list the devices of this machine", yk__cmd_devices },
   [YK__DOCTOR]   = { "doctor", NULL, "examine driver, libraries and devices: what works, what is missing, what mends it",

@@ -205,6 +205,8 @@ typedef struct yk_trace {
 } yk_trace;
 
 yk_code yk__run_traced(yk_entry *e, const yk_io *io) YK_CHECKED;
+/* End the trace and hand out each of its pieces of work: instruction of a plan, and how long it took. EINVAL: none was started. */
+yk_code yk__trace_take(yk_session *s, void (*each)(const yk_plan *p, uint32_t instr, uint64_t ns, void *arg), void *arg) YK_CHECKED;
 void    yk__trace_free(yk_session *s);
 
 /* ---- session: session.c, open.c --------------------------------------------------------------------------------- */

@@ -103,6 +103,11 @@ static bool has_scope(const char *name, const char *scope) {
   return false;
 }
 
+bool yk__instr_input(const yk_plan *p, const yk_instr *i) {
+  const yk_op *op = p->kernel[i->a].op;
+  return op && op->out[0].name && (op->out[0].flags & YK_PORT_HOST);
+}
+
 yk_phase yk__instr_phase(const yk_plan *p, const yk_instr *i) {
   if (p->kernel[i->a].nwritten > 0) return YK__UPDATE;
   return has_scope(p->origin[i->origin].name, "gradients") ? YK__BACKWARD : YK__FORWARD;

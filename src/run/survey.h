@@ -41,6 +41,7 @@ const char *yk__survey_device(const yk_survey *v, uint16_t dev, char buf[YK__ROU
 const char *yk__holding_text(const yk_holding *h, char buf[YK__HOLDING_TEXT]);
 
 /* Of a launch: which part of training it belongs to; floating-point operations; bytes read and written. */
+bool     yk__instr_input(const yk_plan *p, const yk_instr *i);       /* takes a batch from a queue */
 yk_phase yk__instr_phase(const yk_plan *p, const yk_instr *i);
 double   yk__instr_flops(const yk_plan *p, const yk_instr *i);
 uint64_t yk__instr_bytes(const yk_plan *p, const yk_instr *i);

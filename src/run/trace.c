@@ -245,6 +245,24 @@ yk_code yk_trace_write(yk_session *s, const char *path) {
   return rc;
 }
 
+yk_code yk__trace_take(yk_session *s, void (*each)(const yk_plan *p, uint32_t instr, uint64_t ns, void *arg), void *arg) {
+  yk_entry **entry = NULL;
+  uint32_t n = 0;
+  yk__mutex_lock(&s->trace.lock);
+  yk_code rc = atomic_load(&s->trace.on) ? YK_OK : YK_FAIL(EINVAL, "no trace was started: call yk_trace_start() first");
+  for (uint32_t i = 0; rc == YK_OK && i < s->trace.n; i++) {
+    const yk_trace_event *e = &s->trace.event[i];
+    each(e->entry->plan, e->instr, e->end - e->start, arg);
+  }
+  if (rc == YK_OK) {
+    atomic_store(&s->trace.on, false);
+    empty(&s->trace, &entry, &n);
+  }
+  yk__mutex_unlock(&s->trace.lock);
+  drop(entry, n);
+  return rc;
+}
+
 void yk__trace_free(yk_session *s) {
   yk_entry **entry;
   uint32_t n;

@@ -6,7 +6,7 @@ _yoke() {
   local memory="--memory-limit --memory-fraction --memory-growth"
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "train evaluate explain plan bench ops devices doctor config params --help --version" -- "$word"))
+    COMPREPLY=($(compgen -W "train evaluate explain plan bench verify ops devices doctor config params --help --version" -- "$word"))
     return
   fi
   case $before in
@@ -21,7 +21,7 @@ _yoke() {
     --schedule) COMPREPLY=($(compgen -W "constant exponential natural_exp inverse_time piecewise polynomial cosine restarts
       one_cycle" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --memory-limit | --memory-fraction | --split | --checkpoint-every | --keep | --keep-every) return ;;
-    --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --watch | --count) return ;;
+    --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --tolerance | --watch | --count) return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
@@ -37,6 +37,8 @@ _yoke() {
       --soft-placement --no-time --json --help" ;;
     bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
       --optimizer --schedule --lr --learning-rate --clip-norm --seed --soft-placement --json --help" ;;
+    verify) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
+      --optimizer --schedule --lr --learning-rate --clip-norm --seed --soft-placement --tolerance --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus $memory --require --json --help" ;;
@@ -48,7 +50,7 @@ _yoke() {
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *)
       case $verb in
-        train | evaluate | explain | plan | bench) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
+        train | evaluate | explain | plan | bench | verify) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
       esac ;;
   esac
 }

@@ -29,7 +29,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   double epochs, lr, interval, holdout, memory_fraction;   /* memory_fraction 0: not given */
   double watch;                      /* seconds; < 0: not given, 0: without a value */
   const char *optimizer, *schedule;
-  double clip_norm;                  /* 0: not given */
+  double clip_norm, tolerance;       /* 0: not given; < 0: not given */
   bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
     bench, help, version;
   const char *tensorboard;
@@ -40,7 +40,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
 } yk_cli;
 
 typedef enum yk_verb_id {
-  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__BENCH, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
+  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__BENCH, YK__VERIFY, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
 } yk_verb_id;
 
 typedef struct yk_verb {
@@ -148,6 +148,9 @@ int  yk__job_open_data(const yk_cli *c, yk_job *j, bool with_train, bool with_te
 int  yk__job_blank(yk_job *j);                   /* pictures without content, for commands that only look at the plan */
 int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
 int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
+/* What the job's queue and its towers are made with; source and learning rate of these are not filled in. They point into *j. */
+yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j);
+yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j);
 int64_t yk__job_seed(const yk_cli *c);           /* --seed, or its default */
 void yk__job_devices(const yk_job *j, char *out, size_t bytes);   /* "/gpu:0 /gpu:1" */
 void yk__job_free(yk_job *j);
@@ -195,6 +198,7 @@ int yk__cmd_evaluate(const yk_cli *c);
 int yk__cmd_explain(const yk_cli *c);
 int yk__cmd_plan(const yk_cli *c);
 int yk__cmd_bench(const yk_cli *c);
+int yk__cmd_verify(const yk_cli *c);
 int yk__cmd_ops(const yk_cli *c);
 int yk__cmd_devices(const yk_cli *c);
 int yk__cmd_doctor(const yk_cli *c);

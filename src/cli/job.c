@@ -123,7 +123,7 @@ void yk__job_devices(const yk_job *j, char *out, size_t bytes) {
     at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? " " : "", j->devices.at[i]);
 }
 
-static yk_code open_queue(const yk_cli *c, yk_job *j) {
+yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j) {
   yk_queue_options o = YK_QUEUE_OPTIONS_INIT;
   int64_t threads = yk__param_int("data.threads"), ahead = yk__param_int("data.prefetch");
   o.augment = j->model->train_augment;
@@ -132,22 +132,32 @@ static yk_code open_queue(const yk_cli *c, yk_job *j) {
   o.seed = (uint64_t)yk__job_seed(c);
   o.threads = (int32_t)(threads > 0 && threads < 256 ? threads : yk__ncores() >= 8 ? yk__ncores() / 4 : 1);
   o.capacity = (ahead > 1 ? ahead < 1024 ? ahead : 1024 : 2) * j->batch;
+  return o;
+}
+
+static yk_code open_queue(const yk_cli *c, yk_job *j) {
+  yk_queue_options o = yk__job_queue(c, j);
   return yk_queue_open(j->train, &o, &j->queue);
 }
 
-static void build(const yk_cli *c, yk_job *j) {
+yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j) {
   yk_tower_options o = YK_TOWER_OPTIONS_INIT;
-  yk_graph *g = j->graph;
-  yk_graph_set_seed(g, (uint64_t)yk__job_seed(c));
   o.model = j->model;
-  o.source = j->blank.next != NULL ? &j->blank : yk_queue_source(j->queue);
   o.classes = yk_dataset_classes(j->train);
   o.batch = j->batch;
   o.ndevices = j->devices.n;
   o.devices = j->devices.at;
-  o.learning_rate = learning_rate(g, j);
   o.optimizer = j->recipe.has_optimizer ? &j->recipe.optimizer : NULL;
   o.clip_norm = c->clip_norm;
+  return o;
+}
+
+static void build(const yk_cli *c, yk_job *j) {
+  yk_tower_options o = yk__job_towers(c, j);
+  yk_graph *g = j->graph;
+  yk_graph_set_seed(g, (uint64_t)yk__job_seed(c));
+  o.source = j->blank.next != NULL ? &j->blank : yk_queue_source(j->queue);
+  o.learning_rate = learning_rate(g, j);
   if (c->tensorboard != NULL) j->rate = o.learning_rate;
   yk_build_towers(g, &o, &j->towers);
 }

@@ -19,6 +19,7 @@ const yk_verb yk__verbs[YK__NVERBS] = {
   [YK__PLAN]     = { "plan", "MODEL", "tell before a run what it takes: parameters, operations, memory, copies, step time", yk__cmd_plan },
   [YK__BENCH]    = { "bench", "MODEL", "measure training steps on 1, 2, 4 devices: where the time goes, and what bounds it",
                      yk__cmd_bench },
+  [YK__VERIFY]   = { "verify", "MODEL", "check that several devices compute what one does: losses, gradients, weights", yk__cmd_verify },
   [YK__OPS]      = { "ops", NULL, "list the operations, and which data types each device has a kernel for", yk__cmd_ops },
   [YK__DEVICES]  = { "devices", NULL, "list the devices of this machine", yk__cmd_devices },
   [YK__DOCTOR]   = { "doctor", NULL, "examine driver, libraries and devices: what works, what is missing, what mends it",

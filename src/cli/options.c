@@ -9,9 +9,10 @@
 #include "cli/cli.h"
 
 #define BIT(verb) (1u << YK__##verb)
-#define STEP (BIT(TRAIN) | BIT(EXPLAIN) | BIT(PLAN) | BIT(BENCH))       /* that build a training step */
+#define RUN (BIT(TRAIN) | BIT(BENCH) | BIT(VERIFY))                     /* that run training steps */
+#define STEP (RUN | BIT(EXPLAIN) | BIT(PLAN))                          /* that build one */
 #define NETWORK (STEP | BIT(EVALUATE))
-#define DATA (BIT(TRAIN) | BIT(EVALUATE) | BIT(BENCH))
+#define DATA (RUN | BIT(EVALUATE))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
 #define FIELD(name) offsetof(yk_cli, name)
 
@@ -20,7 +21,7 @@ const yk_opt yk__options[] = {
     "shapes10 (built in, the default), or a file or folder in a format of docs/data.md" },
   { "--data-format", "NAME", YK__OPT_TEXT, FIELD(data_format), 0, 0, DATA,
     "cifar10, idx, csv, npy, npz, tfrecord or folder (of pictures), where it is not to be recognised" },
-  { "--test-data", "PATH", YK__OPT_TEXT, FIELD(test_data), 0, 0, DATA & ~BIT(BENCH), "what to test on, if not the test part of --data" },
+  { "--test-data", "PATH", YK__OPT_TEXT, FIELD(test_data), 0, 0, BIT(TRAIN) | BIT(EVALUATE), "what to test on, if not the test part of --data" },
   { "--holdout", "X", YK__OPT_REAL, FIELD(holdout), 0, 1, DATA,
     "part of --data kept for tests where it has no test part (default: 0.1)" },
   { "--label", "NAME", YK__OPT_TEXT, FIELD(label), 0, 0, DATA, "the column (CSV) or feature (TFRecord) that is the class" },
@@ -38,11 +39,11 @@ const yk_opt yk__options[] = {
   { "--split", "GPU=LIST", YK__OPT_TEXT, FIELD(split), 0, 0, NETWORK | BIT(DEVICES),
     "split GPUs into logical ones with that much memory, as gpu:0=256MiB,256MiB" },
   { "--save", "FILE", YK__OPT_TEXT, FIELD(save), 0, 0, BIT(DEVICES), "write the description of this machine, for --rehearse" },
-  { "--rehearse", "FILE", YK__OPT_TEXT, FIELD(rehearse), 0, 0, (STEP & ~BIT(BENCH)) | BIT(DEVICES),
+  { "--rehearse", "FILE", YK__OPT_TEXT, FIELD(rehearse), 0, 0, BIT(TRAIN) | BIT(EXPLAIN) | BIT(PLAN) | BIT(DEVICES),
     "on the machine that FILE describes: list, or check placement, memory and plan; nothing runs" },
   { "--batch", "N", YK__OPT_INT, FIELD(batch), 1, 1e6, NETWORK, "pictures a step, all devices together (default: the network's)"
     },
-  { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, BIT(TRAIN) | BIT(BENCH), "training steps (bench: at most 256; default: 20)" },
+  { "--steps", "N", YK__OPT_INT, FIELD(steps), 1, 1e12, RUN, "training steps (bench: 20 by default, verify: 3)" },
   { "--epochs", "N", YK__OPT_REAL, FIELD(epochs), 1e-9, 1e9, BIT(TRAIN),
     "passes over the training pictures, fractions too (default: 10)" },
   { "--optimizer", "NAME[:KEY=X]", YK__OPT_TEXT, FIELD(optimizer), 0, 0, STEP,
@@ -54,7 +55,7 @@ const yk_opt yk__options[] = {
   { "--learning-rate", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "the same as --lr" },
   { "--clip-norm", "X", YK__OPT_REAL, FIELD(clip_norm), 1e-30, 1e30, STEP,
     "scale the summed gradients down to this norm, all by one factor" },
-  { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, BIT(TRAIN) | BIT(BENCH), "of initial weights, order and distortions (default: 1)" },
+  { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, RUN, "of initial weights, order and distortions (default: 1)" },
   { "--out", "DIR", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
     "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it" },
   { "--checkpoint-every", "N|TIME", YK__OPT_TEXT, FIELD(checkpoint_every), 0, 0, BIT(TRAIN),
@@ -75,6 +76,8 @@ const yk_opt yk__options[] = {
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
     "print the device of every operation" },
   { "--no-time", NULL, YK__OPT_FLAG, FIELD(no_time), 0, 0, BIT(PLAN), "do not time the kernels; nothing runs then" },
+  { "--tolerance", "X", YK__OPT_REAL, FIELD(tolerance), 0, 1, BIT(VERIFY),
+    "allowed difference, relative to the largest value of each tensor (default: 1e-5)" },
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
   { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR),
     "gpu: exit status 3 unless a real GPU computes rightly" },
@@ -87,14 +90,14 @@ const yk_opt yk__options[] = {
   { "--count", "N", YK__OPT_INT, FIELD(count), 1, 1e12, BIT(DEVICES), "end --watch after so many times" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
-  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PLAN) | BIT(BENCH) | BIT(OPS) | BIT(DEVICES) |
+  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PLAN) | BIT(BENCH) | BIT(VERIFY) | BIT(OPS) | BIT(DEVICES) |
     BIT(DOCTOR) | BIT(CONFIG) | BIT(PARAMS),
     "print JSON: one object a line (train), or one value" },
   { "--help", NULL, YK__OPT_FLAG, FIELD(help), 0, 0, 0, "print this" },
   { 0 },
 };
 
-const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5, .holdout = 0.1, .watch = -1 };
+const yk_cli yk__cli_defaults = { .seed = -1, .lr = -1, .interval = 5, .holdout = 0.1, .watch = -1, .tolerance = -1 };
 
 static void print_option(const yk_opt *o) {
   char left[64];

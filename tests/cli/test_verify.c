@@ -1,0 +1,53 @@
+/*
+ * `yoke verify` at the command line: the verdict is in the last line, in JSON and in the exit status.
+ */
+#include "run_yoke.h"
+
+static int setup(void **state) {
+  int rc = yoke_setup(state);
+  setenv("YOKE_CORES", "1", 1);
+  if (rc == 0) write_cifar("set", 37, 17);
+  return rc;
+}
+
+#define NET "verify", "mlp", "--data", "set", "--batch", "7"
+
+static void test_verified(void **state) {
+  (void)state;
+  char *text = SUCCEEDS(NET, "--virtual-gpus", "3:256MiB");
+  assert_non_null(strstr(text, "mlp on /gpu:0 /gpu:1 /gpu:2: global batch 7 = 3 + 2 + 2; 3 steps, tolerance 1e-05"));
+  assert_non_null(strstr(text, "against equal replicas on one device: the same\n"));
+  assert_non_null(strstr(text, "against one replica with the whole batch: the same\n"));
+  assert_string_equal(last_line(text), "verified: losses, gradients and values agree to 1e-05");
+  free(text);
+  char *json = SUCCEEDS(NET, "--devices", "cpu:0,cpu:1", "--steps", "1", "--optimizer", "adam", "--json");
+  check_json(json, false);
+  assert_non_null(strstr(json, "\"verified\":true"));
+  assert_non_null(strstr(json, "{\"name\":\"hidden1/weights\",\"absolute\":"));
+  CHECK_INT(json_number(json, "steps"), 1);
+  free(json);
+}
+
+/* Nothing rounds alike to the last bit when sums are cut in three. */
+static void test_not_verified(void **state) {
+  yoke_result r;
+  (void)state;
+  YOKE(&r, NET, "--virtual-gpus", "3:256MiB", "--tolerance", "0");
+  CHECK_INT(r.status, 1);
+  if (strstr(r.err, "yoke verify: NOT the same as one replica with the whole batch: the gradient of ") == NULL) fail_msg("it says: %s", r.err);
+  assert_non_null(strstr(r.out, "  DIFFERS\n"));
+  yoke_free(&r);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  FAILS(2, "less than one example for each of 8 devices", NET, "--virtual-gpus", "8:64MiB");
+  FAILS(2, "expected at most 32 to verify", NET, "--steps", "33");
+  FAILS(2, "--tolerance '2': expected a number from 0 to 1", NET, "--tolerance", "2");
+  FAILS(3, "no usable GPU for /gpu:1", NET, "--devices", "gpu:1");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_verified), cmocka_unit_test(test_not_verified), cmocka_unit_test(test_refused) };
+  return cmocka_run_group_tests(tests, setup, yoke_teardown);
+}

@@ -198,6 +198,7 @@ const yk_desc *yk_variable_desc(const yk_variable *v);
 const char *yk_variable_device(const yk_variable *v);     /* requested home */
 const char *yk_variable_where(const yk_variable *v);      /* "file.c:12" of its creation */
 bool        yk_variable_trainable(const yk_variable *v);
+yk_variable *yk_variable_master(const yk_variable *v);    /* whose copy on another device it is (mirrored towers); v itself if it is none */
 size_t      yk_variable_count(const yk_graph *g);
 yk_variable *yk_variable_get(const yk_graph *g, size_t i);  /* in order of creation; NULL past the end */
 yk_variable *yk_variable_of(const yk_graph *g, yk_value read); /* the variable that this value reads; NULL if it does not */

@@ -115,7 +115,7 @@ typedef struct yk_device_use {
 yk_code yk_session_rehearse(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
                             size_t ntarget, const yk_value *targets, bool *fits, yk_device_use *use, char **out) YK_CHECKED;
 
-/* Current value of a variable in plain layout, and its replacement. */
+/* Current value of a variable in plain layout, and its replacement, which also goes into its copies on other devices. */
 yk_code yk_variable_fetch(yk_session *s, const yk_variable *v, yk_tensor **out) YK_CHECKED;
 yk_code yk_variable_set(yk_session *s, const yk_variable *v, const yk_tensor *value) YK_CHECKED;
 

@@ -22,23 +22,27 @@ _yoke() {
       one_cycle" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --memory-limit | --memory-fraction | --split | --checkpoint-every | --keep | --keep-every) return ;;
     --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --tolerance | --watch | --count) return ;;
+    --replicas | --check-replicas) return ;;
+    --strategy) COMPREPLY=($(compgen -W "auto home sharded mirrored" -- "$word")); return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
-      --optimizer --schedule --lr --learning-rate --clip-norm --seed --out
+      --optimizer --schedule --lr --learning-rate --clip-norm
+      --strategy --replicas --deterministic --check-replicas --seed --out
       --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
-      --soft-placement --log-device-placement --help" ;;
+      --strategy --replicas --deterministic --soft-placement --log-device-placement --help" ;;
     plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
-      --soft-placement --no-time --json --help" ;;
+      --strategy --replicas --deterministic --soft-placement --no-time --json --help" ;;
     bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --seed --soft-placement --json --help" ;;
+      --optimizer --schedule --lr --learning-rate --clip-norm --strategy --replicas --deterministic --seed --soft-placement --json --help" ;;
     verify) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --seed --soft-placement --tolerance --json --help" ;;
+      --optimizer --schedule --lr --learning-rate --clip-norm --strategy --replicas --deterministic --seed --soft-placement --tolerance
+      --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;
     doctor) options="--virtual-gpus $memory --require --json --help" ;;

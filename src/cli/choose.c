@@ -31,6 +31,7 @@ int yk__session_settings(const yk_cli *c, yk_session_options *out) {
   *out = (yk_session_options)YK_SESSION_OPTIONS_INIT;
   out->allow_soft_placement = c->soft_placement;
   out->log_device_placement = c->log_device_placement;
+  out->deterministic = c->deterministic;
   out->allow_growth = c->memory_growth;
   out->per_process_gpu_memory_fraction = c->memory_fraction;
   if (c->memory_limit != NULL && (!yk__parse_bytes(c->memory_limit, &out->memory_limit) || out->memory_limit == 0))

@@ -37,6 +37,9 @@ typedef struct yk_cli {              /* every option of every command; what was 
   int64_t keep;
   double keep_every;
   bool resume;
+  const char *strategy;              /* NULL: auto */
+  int64_t replicas, check_replicas;  /* 0: one a device; never */
+  bool deterministic;
 } yk_cli;
 
 typedef enum yk_verb_id {
@@ -126,6 +129,8 @@ typedef struct yk_job {
   yk_recipe recipe;
   double base_rate;                  /* learning rate that the schedule starts from */
   yk_chosen devices;
+  yk_strategy strategy;              /* as asked for; towers.strategy is in force */
+  size_t replicas;
   yk_dataset *train, *test;
   char data_name[64];
   int64_t batch, steps, size, channels;   /* global batch; side of a prepared picture */

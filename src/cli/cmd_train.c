@@ -39,19 +39,35 @@ typedef struct yk_train {
 
 /* ---- what is said before ----------------------------------------------------------------------------------------- */
 
+/* Where the variables are, and who decided that where there was something to decide. */
+static void say_strategy(yk_str *s, const yk_job *j) {
+  static const char *const place[] = { [YK_STRATEGY_HOME] = "variables on /cpu:0", [YK_STRATEGY_SHARDED] = "variables sharded over them",
+                                       [YK_STRATEGY_MIRRORED] = "variables mirrored on each" };
+  yk__str_add(s, ", %s", place[j->towers.strategy]);
+  if (j->devices.n > 1) yk__str_add(s, " (%s)", j->towers.why);
+}
+
+/* " = 4 + 3 + 3", one term a replica. */
+static void say_shares(yk_str *s, const yk_job *j) {
+  enum { MOST = 16 };
+  yk__str_add(s, ": global batch %lld", (long long)j->batch);
+  for (size_t i = 0; i < j->replicas && j->replicas > 1 && j->replicas <= MOST; i++)
+    yk__str_add(s, " %s %lld", i == 0 ? "=" : "+", (long long)yk_replica_share(j->batch, j->replicas, i));
+  if (j->replicas > MOST) yk__str_add(s, " over %zu replicas", j->replicas);
+}
+
 static yk_code headline(yk_train *t) {
   const yk_job *j = &t->job;
   const yk_chosen *d = &j->devices;
-  int64_t n = (int64_t)d->n;
   yk_str s = { 0 };
   yk__str_add(&s, "%s on", j->model->name);
   for (size_t i = 0; i < d->n; i++)
     yk__str_add(&s, " %s%s%s%s", d->at[i], d->absent[i] ? " (for the absent " : "", d->absent[i] ? d->name[i] : "",
                 d->absent[i] ? ")" : d->is_virtual[i] && (i + 1 == d->n || !d->is_virtual[i + 1]) ? " (virtual)" : "");
   if (d->why[0] != '\0') yk__str_add(&s, " (chosen by auto: no usable GPU, %s)", d->why);
-  yk__str_add(&s, "%s, variables on /cpu:0: global batch %lld", d->automatic && d->why[0] == '\0' ? " (chosen by auto)" : "", (long long)j->batch);
-  for (int64_t i = 0; i < n && n > 1; i++)
-    yk__str_add(&s, " %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
+  if (d->automatic && d->why[0] == '\0') yk__str_add(&s, " (chosen by auto)");
+  say_strategy(&s, j);
+  say_shares(&s, j);
   yk__str_add(&s, "; %s, %lld train, %lld test %s; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),
               (long long)yk_dataset_size(j->test), j->pictures ? "pictures" : "examples", (long long)j->steps);
   return yk__str_take(&s, &t->headline);
@@ -69,6 +85,8 @@ static void put_run(yk_json *o, const yk_train *t) {
   yk__json_text(o, "data", j->data_name);
   put_devices(o, &j->devices);
   yk__json_int(o, "batch", j->batch);
+  yk__json_text(o, "strategy", yk_strategy_name(j->towers.strategy));
+  yk__json_int(o, "replicas", (int64_t)j->replicas);
 }
 
 static yk_code settings(yk_train *t) {
@@ -86,6 +104,7 @@ static yk_code settings(yk_train *t) {
   yk__json_real(&o, "learning_rate", t->job.base_rate);
   yk__json_real(&o, "clip_norm", c->clip_norm > 0 ? c->clip_norm : (double)NAN);
   yk__json_int(&o, "seed", yk__job_seed(c));
+  yk__json_bool(&o, "deterministic", c->deterministic);
   yk__json_text(&o, "virtual_gpus", c->virtual_gpus);
   yk__json_text(&o, "memory_limit", c->memory_limit);
   if (c->memory_fraction > 0) yk__json_real(&o, "memory_fraction", c->memory_fraction);
@@ -232,6 +251,10 @@ static int one_step(yk_train *t, int64_t step) {
   if (t->job.rate.id != 0) t->board.rate = yk_tensor_at(got[2], 0);
   if (step == t->first) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
+  if (t->c->check_replicas != 0 && (step + 1) % t->c->check_replicas == 0 && yk_check_replicas(t->job.session, t->job.graph) != YK_OK) {
+    yk__metrics_finish(&t->metrics);
+    return yk__die(YK__EXIT_RUN, "step %lld: %s", (long long)step + 1, yk_error_message());
+  }
   int status = epoch_ends(&t->job, step + 1) ? test(t) : 0;
   return status == 0 ? yk__keeper_step(&t->keeper) : status;
 }
@@ -341,6 +364,7 @@ static int prepare(yk_train *t) {
   yk_code rc;
   int status = yk__resume_find(&t->cli, &t->texts, &t->from);
   if (status == 0) status = yk__job_model(c, j);
+  if (status == 0 && c->deterministic) t->cli.replicas = (int64_t)j->replicas;     /* so that a checkpoint tells it */
   if (status == 0) status = yk__job_data(c, j, true, true);
   if (status == 0) status = yk__resume_check(t->from, c, j);
   if (status == 0) status = yk__job_build(c, j);

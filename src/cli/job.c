@@ -13,6 +13,28 @@
 
 enum { DEFAULT_EPOCHS = 10, BLANK_STEPS = 1000 };
 
+/* --strategy, --replicas, and what goes with them. */
+static int spread(const yk_cli *c, yk_job *j) {
+  const char *names[8];
+  int n = 0;
+  bool found = c->strategy == NULL;
+  for (; yk_strategy_name((yk_strategy)n) != NULL; n++) {
+    names[n] = yk_strategy_name((yk_strategy)n);
+    if (c->strategy == NULL || strcmp(c->strategy, names[n]) != 0) continue;
+    j->strategy = (yk_strategy)n;
+    found = true;
+  }
+  if (!found)
+    return yk__die(YK__EXIT_USAGE, "--strategy: no strategy '%s'%s; there are auto, home, sharded and mirrored", yk__shown(c->strategy),
+                   yk__did_you_mean(c->strategy, (size_t)n, names));
+  if (c->check_replicas != 0 && j->strategy != YK_STRATEGY_MIRRORED)
+    return yk__die(YK__EXIT_USAGE, "--check-replicas needs --strategy mirrored: with the others there are no copies to compare");
+  j->replicas = c->replicas != 0 ? (size_t)c->replicas : j->devices.n;
+  if (j->replicas < j->devices.n)
+    return yk__die(YK__EXIT_USAGE, "--replicas %zu on %zu devices: expected one for each device or more", j->replicas, j->devices.n);
+  return 0;
+}
+
 int yk__job_model(const yk_cli *c, yk_job *j) {
   const char *names[16];
   size_t n = 0;
@@ -27,7 +49,8 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
   int status = yk__recipe_parse(c, &j->recipe);
   if (status != 0) return status;
   j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
-  return yk__choose(c, &j->devices);
+  status = yk__choose(c, &j->devices);
+  return status == 0 ? spread(c, j) : status;
 }
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
@@ -149,6 +172,8 @@ yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j) {
   o.devices = j->devices.at;
   o.optimizer = j->recipe.has_optimizer ? &j->recipe.optimizer : NULL;
   o.clip_norm = c->clip_norm;
+  o.strategy = j->strategy;
+  o.replicas = (size_t)c->replicas;                  /* 0: one for each of the devices, be they fewer */
   return o;
 }
 

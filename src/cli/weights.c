@@ -21,7 +21,7 @@ static yk_code collect(const yk_job *j, size_t total, const yk_value *slots, yk_
   size_t nslots = yk_get_collection(j->graph, YK_OPTIMIZER_VARIABLES, NULL, NULL, 0);
   for (size_t i = 0; i < total; i++) {
     yk_variable *v = yk_variable_get(j->graph, i);
-    if (is_slot(j->graph, v, slots, nslots)) continue;
+    if (yk_variable_master(v) != v || is_slot(j->graph, v, slots, nslots)) continue;
     YK_TRY(yk_variable_fetch(j->session, v, &value[*n]));
     list[*n] = (yk_saved){ yk_variable_name(v), value[*n] };
     ++*n;

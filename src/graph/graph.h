@@ -41,6 +41,8 @@ struct yk_variable {
   yk_desc desc;
   yk_value ref, read, initial, assign;
   bool trainable;
+  yk_variable *master;         /* the variable of which this is copy number `copy`, kept by another device; NULL: it is none */
+  uint32_t copy;
 };
 
 struct yk_graph {

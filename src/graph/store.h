@@ -8,7 +8,7 @@
 #ifndef YK_GRAPH_STORE_H
 #define YK_GRAPH_STORE_H
 
-#include "graph/graph.h"
+#include "graph/slots.h"
 
 struct yk_variable_scope {
   yk_graph *g;
@@ -17,6 +17,8 @@ struct yk_variable_scope {
   yk_reuse reuse;
   yk_init init;                   /* tensor: borrowed from the graph */
   yk_regularizer regularizer;
+  yk_lend_fn lend;                /* NULL, or what yk_get_variable gives in place of a variable; inner scopes inherit it */
+  void *lend_arg;
 };
 
 typedef struct yk_scope_count { const char *name; uint32_t n; } yk_scope_count;    /* openings of one variable scope */

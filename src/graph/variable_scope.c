@@ -88,6 +88,8 @@ static yk_code inherit(yk_graph *g, yk_variable_scope *scope, const yk_variable_
   struct yk_variable_store *s = g->store;
   scope->reuse = o->reuse ? o->reuse : from->reuse;
   scope->init = o->init.kind ? o->init : from->init;
+  scope->lend = from->lend;
+  scope->lend_arg = from->lend_arg;
   scope->regularizer = yk__regularizer_set(&o->regularizer) ? o->regularizer : from->regularizer;
   if (o->init.kind != YK_INIT_TENSOR || !o->init.tensor) return YK_OK;
   yk_tensor *copy = NULL;

@@ -175,6 +175,7 @@ yk_variable *yk_get_variable_at(const char *where, yk_graph *g, const char *name
   yk_code code = prepare(&r, name, dtype, shape, init);
   if (code == YK_OK) code = get(&r, &v);
   if (code != YK_OK) yk__graph_fail(where, g, code);
+  else if (g->store->scope->lend) v = g->store->scope->lend(g, v, g->store->scope->lend_arg);
   return yk__graph_ok(g) ? v : NULL;
 }
 
@@ -187,6 +188,7 @@ const char *yk_variable_name(const yk_variable *v) { return v ? v->name : NULL; 
 const char *yk_variable_where(const yk_variable *v) { return v ? v->where : NULL; }
 bool        yk_variable_trainable(const yk_variable *v) { return v && v->trainable; }
 const yk_desc *yk_variable_desc(const yk_variable *v) { return v ? &v->desc : NULL; }
+yk_variable *yk_variable_master(const yk_variable *v) { return v && v->master ? v->master : (yk_variable *)v; }
 const char *yk_variable_device(const yk_variable *v) { return v ? yk_value_device(v->g, v->ref) : NULL; }
 
 size_t yk_variable_count(const yk_graph *g) { return g ? g->nvariable : 0; }

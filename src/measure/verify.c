@@ -316,7 +316,8 @@ static yk_code verify(const yk_verify_job *j, yk_verdict *v, const char **same) 
   yk_tower_options replicas = j->towers, whole = j->towers;
   for (size_t i = 0; i < j->towers.ndevices; i++) same[i] = j->towers.devices[0];
   replicas.devices = same;
-  whole.ndevices = 1;
+  replicas.strategy = whole.strategy = YK_STRATEGY_HOME;
+  whole.ndevices = whole.replicas = 1;
   YK_TRY(is_normalised(j, &v->normalised));
   v->adaptive = is_adaptive(&j->towers);
   v->replicas.what = "equal replicas on one device";

@@ -1,40 +1,36 @@
 /*
  * towers.c - one training step of a network on several devices.
  *
- * Variables live at home; each device builds a tower that borrows them and
- * dequeues its share of the batch; gradients come back, are summed and applied
- * at home. A tower's loss is its sum over examples divided by the global batch,
- * and the penalties are counted in the first tower only, so the sum is the exact
- * gradient of the global mean whatever the shares.
+ * Each replica of the batch gets a tower on its device, which reads the variables that the strategy lends it and
+ * dequeues its share of the batch; gradients are summed and applied where the strategy says. A tower's loss is its sum
+ * over examples divided by the global batch, and the penalties are counted in the first tower only, so the sum is the
+ * exact gradient of the global mean whatever the shares.
  */
 #include <stdio.h>
+#include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/parts.h"
+#include "model/strategy.h"
 #include "op/registry.h"
 
 typedef struct yk_build {
   const char *where;
   yk_graph *g;
-  const yk_tower_options *o;
+  yk_tower_options o;          /* what is not given is filled in */
+  yk_spread spread;
   size_t n;                    /* towers made */
-  yk_value *loss, *correct;    /* [ndevices] */
-  yk_gradient **grads;         /* [ndevices][nvars] */
+  yk_value *loss, *correct;    /* [replicas] */
+  yk_gradient **grads;         /* [replicas][nvars] */
   size_t nvars;
 } yk_build;
 
-static const char *variables_at(const yk_op *op, const char *name, const char *so_far, void *arg) {
-  (void)name;
-  (void)so_far;
-  return op == &yk__op_variable ? arg : NULL;
+int64_t yk_replica_share(int64_t batch, size_t n, size_t i) {
+  return n == 0 || i >= n ? 0 : batch / (int64_t)n + ((int64_t)i < batch % (int64_t)n ? 1 : 0);
 }
 
-static const char *home_of(const yk_tower_options *o) {
-  return o->home != NULL ? o->home : "/cpu:0";
-}
-
-static int64_t share(const yk_tower_options *o, size_t i) {
-  return o->batch / (int64_t)o->ndevices + ((int64_t)i < o->batch % (int64_t)o->ndevices ? 1 : 0);
+static size_t device_of(const yk_tower_options *o, size_t replica) {
+  return replica * o->ndevices / o->replicas;
 }
 
 static yk_value penalties(yk_graph *g, const char *scope) {
@@ -45,12 +41,29 @@ static yk_value penalties(yk_graph *g, const char *scope) {
   return n == 1 ? few[0] : yk_add_n(g, n, few);
 }
 
-static void tower_body(yk_build *b, size_t i, yk_value images, yk_value labels) {
+/* The gradients of tower b->n, as pairs with the variables' masters. */
+static void gradients(yk_build *b, size_t device) {
   yk_graph *g = b->g;
-  yk_value logits, sum, share_of_one = yk_scalar_f32(g, 1.0f / (float)b->o->batch);
-  yk_device_push_fn(g, variables_at, (void *)(uintptr_t)home_of(b->o));
-  logits = b->o->model->build(g, images, b->o->classes, true);
-  yk_device_pop(g);
+  yk_variable **vars;
+  b->nvars = yk__spread_variables(&b->spread, 0, NULL, 0);
+  b->grads[b->n] = yk__calloc(b->nvars + 1, sizeof **b->grads);
+  vars = yk__calloc(b->nvars + 1, sizeof(yk_variable *));
+  if (b->grads[b->n] == NULL || vars == NULL) {
+    yk_graph_fail_at(b->where, g, YK_ENOMEM, "no memory for the gradients of tower %zu", b->n);
+  } else {
+    yk__spread_variables(&b->spread, device, vars, b->nvars);
+    yk_compute_gradients(g, b->loss[b->n], b->nvars, vars, b->grads[b->n], b->nvars);
+    for (size_t v = 0; v < b->nvars; v++) b->grads[b->n][v].variable = yk_variable_master(b->grads[b->n][v].variable);
+  }
+  yk__free(vars);
+}
+
+static void tower_body(yk_build *b, size_t device, yk_value images, yk_value labels) {
+  yk_graph *g = b->g;
+  yk_value logits, sum, share_of_one = yk_scalar_f32(g, 1.0f / (float)b->o.batch);
+  yk__spread_push(&b->spread, device);
+  logits = b->o.model->build(g, images, b->o.classes, true);
+  yk__spread_pop(&b->spread);
   sum = yk_reduce_sum(g, yk_sparse_softmax_cross_entropy(g, logits, labels), NULL);
   b->loss[b->n] = yk_mul(g, sum, share_of_one);
   if (b->n == 0) {
@@ -58,10 +71,7 @@ static void tower_body(yk_build *b, size_t i, yk_value images, yk_value labels) 
     if (extra.id != 0) b->loss[0] = yk_add(g, b->loss[0], extra);
   }
   b->correct[b->n] = yk_mul(g, yk_reduce_sum(g, yk_cast(g, yk_in_top_k(g, logits, labels, 1), YK_F32), NULL), share_of_one);
-  b->nvars = yk_compute_gradients(g, b->loss[b->n], 0, NULL, NULL, 0);
-  b->grads[b->n] = yk__calloc(b->nvars + 1, sizeof **b->grads);
-  if (b->grads[b->n] == NULL) yk_graph_fail_at(b->where, g, YK_ENOMEM, "no memory for the gradients of tower %zu", i);
-  else yk_compute_gradients(g, b->loss[b->n], 0, NULL, b->grads[b->n], b->nvars);
+  gradients(b, device);
 }
 
 static void tower(yk_build *b, size_t i) {
@@ -71,11 +81,11 @@ static void tower(yk_build *b, size_t i) {
   yk_scope_options reuse = { .reuse = b->n > 0 ? YK_REUSE : YK_REUSE_INHERIT, .no_name_scope = true };
   snprintf(name, sizeof name, "tower_%zu", i);
   yk_name_scope_push(g, name);
-  YK_DEVICE(g, "/cpu:0") { yk_dequeue(g, b->o->source, share(b->o, i), batch); }
-  yk_device_push(g, b->o->devices[i]);
+  YK_DEVICE(g, "/cpu:0") { yk_dequeue(g, b->o.source, yk_replica_share(b->o.batch, b->o.replicas, i), batch); }
+  yk_device_push(g, b->o.devices[device_of(&b->o, i)]);
   yk_variable_scope_enter(g, yk_get_variable_scope(g), &reuse);
-  if (b->o->source->component[0].dtype != YK_F32) batch[0] = yk_cast(g, batch[0], YK_F32);
-  tower_body(b, i, batch[0], batch[1]);
+  if (b->o.source->component[0].dtype != YK_F32) batch[0] = yk_cast(g, batch[0], YK_F32);
+  tower_body(b, device_of(&b->o, i), batch[0], batch[1]);
   yk_variable_scope_pop(g);
   yk_device_pop(g);
   yk_name_scope_pop(g);
@@ -90,54 +100,84 @@ static yk_optimizer optimizer_of(const yk_tower_options *o) {
   return opt;
 }
 
+/* The sum of a number over the towers. */
+static yk_value total(yk_graph *g, const char *name, size_t n, const yk_value *part) {
+  return n == 1 ? yk_identity(yk_named(g, name), part[0]) : yk_add_n(yk_named(g, name), n, part);
+}
+
 static void update(yk_build *b, yk_towers *out) {
   yk_graph *g = b->g;
-  const yk_model *m = b->o->model;
-  yk_optimizer opt = optimizer_of(b->o);
-  yk_gradient *sum = yk__calloc(b->nvars + 1, sizeof *sum);
+  const yk_model *m = b->o.model;
+  yk_optimizer opt = optimizer_of(&b->o);
+  size_t npairs = b->spread.ncopies * b->nvars;
+  yk_gradient *sum = yk__calloc(npairs + 1, sizeof *sum);
   yk_value steps[3];
   if (sum == NULL) {
     yk_graph_fail_at(b->where, g, YK_ENOMEM, "no memory for the gradients of %zu variables", b->nvars);
     return;
   }
-  yk_sum_gradients(g, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
-  if (b->o->clip_norm > 0) yk_clip_by_global_norm(g, b->o->clip_norm, b->nvars, sum);
-  steps[0] = yk_apply_gradients(g, &opt, b->nvars, sum, out->global_step);
+  yk__spread_sum(&b->spread, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
+  if (b->o.clip_norm > 0) yk__spread_clip(&b->spread, b->o.clip_norm, b->nvars, sum);
+  steps[0] = yk_apply_gradients(g, &opt, npairs, sum, out->global_step);
   yk__free(sum);
   steps[1] = yk_update_ops(g);
   steps[2] = steps[0];
   if (m->moving_average > 0)
     YK_CONTROL(g, 1, steps) { steps[2] = yk_moving_average(g, m->moving_average, out->global_step, 0, NULL); }
   out->train = yk_group(yk_named(g, "train"), 3, steps);
-  out->loss = b->n == 1 ? yk_identity(yk_named(g, "loss"), b->loss[0]) : yk_add_n(yk_named(g, "loss"), b->n, b->loss);
-  out->accuracy = b->n == 1 ? yk_identity(yk_named(g, "accuracy"), b->correct[0]) : yk_add_n(yk_named(g, "accuracy"), b->n, b->correct);
+  out->loss = total(g, "loss", b->n, b->loss);
+  out->accuracy = total(g, "accuracy", b->n, b->correct);
 }
 
-static int valid(const char *where, yk_graph *g, const yk_tower_options *o) {
+/* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. False after a sticky error. */
+static bool take_options(const char *where, yk_graph *g, const yk_tower_options *given, yk_tower_options *o) {
+  *o = (yk_tower_options)YK_TOWER_OPTIONS_INIT;
+  if (given->size < sizeof given->size || given->size > 4096) {
+    yk_graph_fail_at(where, g, YK_EINVAL, "yk_tower_options.size is %u; start from YK_TOWER_OPTIONS_INIT", given->size);
+    return false;
+  }
+  memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
   if (o->model == NULL || o->source == NULL || o->ndevices == 0 || o->batch < 1 || o->classes < 1) {
     yk_graph_fail_at(where, g, YK_EINVAL, "towers need a model, a source, at least one device, a batch and classes of at least 1");
-    return 0;
+    return false;
   }
+  if (o->replicas == 0) o->replicas = o->ndevices;
+  if (o->replicas < o->ndevices || o->replicas > 65536)
+    yk_graph_fail_at(where, g, YK_EINVAL, "%zu replicas on %zu devices: expected a replica for each device or more, at most 65536", o->replicas,
+                     o->ndevices);
+  if (yk_strategy_name(o->strategy) == NULL) yk_graph_fail_at(where, g, YK_EINVAL, "no strategy has the number %d", (int)o->strategy);
   return yk_graph_status(g) == YK_OK;
 }
 
-void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *o, yk_towers *out) {
-  yk_build b = { .where = where, .g = g, .o = o };
+/* Devices whose towers have rows. */
+static size_t devices_used(const yk_tower_options *o) {
+  size_t last = o->batch < (int64_t)o->replicas ? (size_t)o->batch - 1 : o->replicas - 1;
+  return device_of(o, last) + 1;
+}
+
+static void build(yk_build *b, yk_towers *out) {
+  yk_graph *g = b->g;
+  out->global_step = yk_global_step(g);
+  out->strategy = yk__strategy_choose(&b->o, &out->why);
+  out->replicas = b->o.replicas;
+  yk__spread_open(b->where, g, &b->o, devices_used(&b->o), &b->spread);
+  for (size_t i = 0; i < b->o.replicas; i++)
+    if (yk_replica_share(b->o.batch, b->o.replicas, i) > 0) tower(b, i);
+  if (yk_graph_status(g) == YK_OK)                  /* else a tower may lack its gradients */
+    YK_DEVICE(g, b->spread.home) { update(b, out); }
+}
+
+void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *options, yk_towers *out) {
+  yk_build b = { .where = where, .g = g };
   *out = (yk_towers){ 0 };
-  if (!valid(where, g, o)) return;
-  b.loss = yk__calloc(o->ndevices, sizeof *b.loss);
-  b.correct = yk__calloc(o->ndevices, sizeof *b.correct);
-  b.grads = yk__calloc(o->ndevices, sizeof *b.grads);
-  if (b.loss == NULL || b.correct == NULL || b.grads == NULL) {
-    yk_graph_fail_at(where, g, YK_ENOMEM, "no memory to build %zu towers", o->ndevices);
-  } else {
-    out->global_step = yk_global_step(g);
-    for (size_t i = 0; i < o->ndevices; i++)
-      if (share(o, i) > 0) tower(&b, i);
-    if (yk_graph_status(g) == YK_OK)                  /* else a tower may lack its gradients */
-      YK_DEVICE(g, home_of(o)) { update(&b, out); }
-    if (yk_graph_status(g) != YK_OK) *out = (yk_towers){ 0 };
-  }
+  if (!take_options(where, g, options, &b.o)) return;
+  b.loss = yk__calloc(b.o.replicas, sizeof *b.loss);
+  b.correct = yk__calloc(b.o.replicas, sizeof *b.correct);
+  b.grads = yk__calloc(b.o.replicas, sizeof *b.grads);
+  if (b.loss == NULL || b.correct == NULL || b.grads == NULL)
+    yk_graph_fail_at(where, g, YK_ENOMEM, "no memory to build %zu towers", b.o.replicas);
+  else build(&b, out);
+  if (yk_graph_status(g) != YK_OK) *out = (yk_towers){ 0 };
   for (size_t i = 0; i < b.n; i++) yk__free(b.grads[i]);
   yk__free(b.loss);
   yk__free(b.correct);

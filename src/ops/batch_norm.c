@@ -8,6 +8,7 @@
 #include <string.h>
 #include <yoke/math.h>
 #include <yoke/nn.h>
+#include "graph/slots.h"
 #include "ops/norm.h"
 
 /* Reads of every moving_mean and moving_variance, in pairs; and the ops that yk_batch_norm put into YK_UPDATE_OPS, one a pair. */
@@ -49,8 +50,9 @@ static yk_value update_op(const char *where, yk_graph *g, yk_variable *const mov
   return op;
 }
 
-/* Note this use of the moving pair; the first one also makes the update op. */
-static void keep_track(const char *where, yk_graph *g, yk_variable *const moving[2], const yk_value batch[2], double momentum) {
+/* Note this use of the moving pair, be it through copies; the first one also makes the update op. */
+static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2], const yk_value batch[2], double momentum) {
+  yk_variable *moving[2] = { yk_variable_master(used[0]), yk_variable_master(used[1]) };
   yk_value m, op;
   size_t uses;
   char *key = key_of(where, g, yk_variable_name(moving[0]), "batch");
@@ -83,7 +85,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   yk_batch_norm_options o = options ? *options : (yk_batch_norm_options){ 0 };
   yk_norm_attrs a = { .epsilon = o.epsilon };
   const yk_desc *d = yk_value_desc(g, x);
-  yk_variable *moving[2];
+  yk_variable *moving[2] = { NULL, NULL };
   yk_value gamma, beta, y, batch[2];
   yk_shape shape = { .rank = 1 };
   yk_dtype t;
@@ -97,7 +99,8 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   t = (yk_dtype)yk__stat_type(d->dtype);
   shape.dim[0] = d->dim[d->rank - 1];
   moving[0] = yk_get_variable_at(where, g, "moving_mean", t, shape, YK_ZEROS, &hidden);
-  moving[1] = yk_get_variable_at(where, g, "moving_variance", t, shape, YK_ONES, &hidden);
+  YK_COLOCATE(g, yk_read(moving[0]))           /* one operation updates both, wherever variables are spread to */
+    moving[1] = yk_get_variable_at(where, g, "moving_variance", t, shape, YK_ONES, &hidden);
   if (!moving[0] || !moving[1]) return (yk_value){ 0 };
   gamma = parameter(where, g, "gamma", o.no_scale, true, t, shape, yk_read(moving[0]));
   beta = parameter(where, g, "beta", o.no_center, false, t, shape, yk_read(moving[0]));
@@ -113,12 +116,13 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
 
 /* ---- towers ------------------------------------------------------------------------------------------------ */
 
-/* Mean over the uses of one moving variable; *uses tells how many there were. */
+/* Mean over the uses of one moving variable; {0} without any. *uses tells how many there were. */
 static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable *moving, size_t *uses) {
   char *key = key_of(where, g, yk_variable_name(moving), "batch");
   yk_value *v, sum = { 0 };
   if (!key) return sum;
   v = items(where, g, key, uses);
+  if (*uses == 1) sum = v[0];
   if (*uses > 1) {
     YK_COLOCATE(g, yk_read(moving)) {
       sum = yk__build_n(where, g, &yk__op_add_n, NULL, *uses, v, 0);
@@ -130,18 +134,34 @@ static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable
   return sum;
 }
 
+/* The copies of a pair follow the same values, so that all agree. `op`: of the pair itself; the result stands for all. */
+static yk_value update_copies(const char *where, yk_graph *g, yk_variable *const moving[2], const yk_value mean[2], yk_value momentum,
+                              yk_value op) {
+  yk_value both[2] = { op };
+  for (uint32_t i = 0; i < g->nvariable; i++) {
+    yk_variable *copy[2] = { g->variable[i], NULL };
+    if (copy[0]->master != moving[0]) continue;
+    copy[1] = yk__variable_copy(where, g, moving[1], copy[0]->copy, yk_variable_device(copy[0]));
+    if (!copy[1]) return (yk_value){ 0 };
+    both[1] = update_op(where, g, copy, mean, momentum);
+    both[0] = yk_group_at(where, g, 2, both);
+  }
+  return both[0];
+}
+
 /* The update of one pair: `single`, its first op, unless there were more uses. */
 static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const moving[2], yk_value single) {
   char *key;
   size_t uses = 0;
   yk_value mean[2], momentum = { 0 };
   for (int i = 0; i < 2; i++) mean[i] = mean_over_uses(where, g, moving[i], &uses);
-  if (uses <= 1) return single;
+  if (uses == 0) return single;
   key = key_of(where, g, yk_variable_name(moving[0]), "momentum");
   if (!key) return (yk_value){ 0 };
   yk_get_collection(g, key, NULL, &momentum, 1);
   yk__free(key);
-  return update_op(where, g, moving, mean, momentum);
+  if (uses > 1) single = update_op(where, g, moving, mean, momentum);
+  return update_copies(where, g, moving, mean, momentum, single);
 }
 
 yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g) {

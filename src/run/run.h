@@ -186,9 +186,9 @@ void    yk__vars_mark(yk_session *s, const yk_plan *p);                 /* [any 
 void    yk__vars_copy(yk_session *s, yk_var_slot *out);                 /* [any lock] out: [s->nvar] */
 void    yk__vars_free(yk_session *s);
 /* [no lock held] The values of the first n variables, plain, as of one moment between two steps, and the number of the next run
- * that draws random numbers. A variable without a value is EINVAL. */
+ * that draws random numbers. out[v] NULL: not v. A variable without a value is EINVAL. */
 yk_code yk__vars_read(yk_session *s, uint32_t n, void *const *out, int64_t *counter) YK_CHECKED;
-/* [no lock held] The reverse, of n variables by number; counter NULL: as it is. Nothing has changed after a failure other than one
+/* [no lock held] The reverse, of n variables by number and their copies; counter NULL: as it is. Nothing has changed after a failure other than one
  * of the device's copying. */
 yk_code yk__vars_write(yk_session *s, uint32_t n, const uint32_t *index, const void *const *in, const int64_t *counter) YK_CHECKED;
 

@@ -140,7 +140,7 @@ static yk_code reorder(yk_session *s, service *c, yk_mem dst, const yk_desc *to,
 }
 
 /* Host bytes `in` into variable v, or its value out to `out`; exactly one of the two is set. */
-static yk_code transfer(yk_session *s, uint32_t v, const void *in, void *out) {
+static yk_code transfer_one(yk_session *s, uint32_t v, const void *in, void *out) {
   yk_var_slot *slot = &s->var[v];
   yk_device *d = &s->devices->at[slot->dev];
   yk_desc plain = slot->desc;
@@ -169,6 +169,28 @@ static yk_code transfer(yk_session *s, uint32_t v, const void *in, void *out) {
   }
   yk__device_free(d, temporary);
   return rc;
+}
+
+/* The variable after `at` that is a copy of v; s->nvar if there is none. Copies are made after their master. */
+static uint32_t next_copy(const yk_session *s, uint32_t v, uint32_t at) {
+  while (++at < s->nvar && variable(s, at)->master != variable(s, v)) continue;
+  return at;
+}
+
+/* What is put into a variable goes into its copies too, so that they agree. */
+static yk_code transfer(yk_session *s, uint32_t v, const void *in, void *out) {
+  YK_TRY(transfer_one(s, v, in, out));
+  for (uint32_t c = next_copy(s, v, v); in && c < s->nvar; c = next_copy(s, v, c)) {
+    YK_TRY(transfer_one(s, c, in, NULL));
+    mark(s, c);
+  }
+  return YK_OK;
+}
+
+/* Memory for v and its copies. */
+static yk_code allocate_all(yk_session *s, uint32_t v) {
+  for (uint32_t c = v; c < s->nvar; c = next_copy(s, v, c)) YK_TRY(yk__var_allocate(s, c));
+  return YK_OK;
 }
 
 /* The stored value of v in layout `desc`; nothing else uses v. */
@@ -216,11 +238,11 @@ yk_code yk__vars_settle(yk_session *s, const yk_var_slot *now) {
 
 /* ---- all at once ------------------------------------------------------------------------------------------------ */
 
-static yk_code check_read(yk_session *s, uint32_t n) {
+static yk_code check_read(yk_session *s, uint32_t n, void *const *out) {
   YK_TRY(yk__vars_grow(s));
   if (n > s->nvar) return YK_FAIL(EINTERNAL, "%u variables are asked for, there are %u", n, s->nvar);
   for (uint32_t v = 0; v < n; v++)
-    if (!initialized(s, v)) return not_initialized(variable(s, v));
+    if (out[v] && !initialized(s, v)) return not_initialized(variable(s, v));
   return YK_OK;
 }
 
@@ -228,11 +250,12 @@ yk_code yk__vars_read(yk_session *s, uint32_t n, void *const *out, int64_t *coun
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
   YK_TRY(yk__session_real(s, "variables have no values"));
   yk__mutex_lock(&s->compile_lock);                        /* keeps layouts and homes as they are */
-  yk_code rc = check_read(s, n);
+  yk_code rc = check_read(s, n, out);
   if (rc == YK_OK) rc = yk__streams_acquire(s);
   if (rc == YK_OK) {
     yk__mutex_lock(&s->write_lock);
     for (uint32_t v = 0; v < n && rc == YK_OK; v++) {
+      if (!out[v]) continue;
       rc = transfer(s, v, NULL, out[v]);
       if (rc != YK_OK) rc = yk__fail_prefix(rc, "fetch of variable %s", variable(s, v)->name);
     }
@@ -266,7 +289,7 @@ static yk_code place_all(yk_session *s) {
 static yk_code prepare_write(yk_session *s, uint32_t n, const uint32_t *index) {
   YK_TRY(yk__vars_grow(s));
   YK_TRY(place_all(s));
-  for (uint32_t i = 0; i < n; i++) YK_TRY(yk__var_allocate(s, index[i]));
+  for (uint32_t i = 0; i < n; i++) YK_TRY(allocate_all(s, index[i]));
   return YK_OK;
 }
 
@@ -292,21 +315,6 @@ yk_code yk__vars_write(yk_session *s, uint32_t n, const uint32_t *index, const v
 }
 
 /* ---- public ----------------------------------------------------------------------------------------------------- */
-
-/* Home of variable v, decided by placing the whole graph if no plan has yet. */
-static yk_code place(yk_session *s, uint32_t v) {
-  if (s->var[v].dev != YK__NO_DEVICE) return YK_OK;
-  uint16_t *dev = yk__alloc((s->g->nnode + 1u) * sizeof *dev);
-  if (dev == NULL) return YK_ENOMEM;
-  memset(dev, 0xFF, (s->g->nnode + 1u) * sizeof *dev);
-  yk_place_request r = yk__session_placing(s);
-  yk_code rc = yk__place_graph(&r, dev, NULL);
-  uint32_t node = yk__value_node(s->g, variable(s, v)->ref)->id;
-  if (rc == YK_OK && dev[node] >= s->devices->n) rc = YK_FAIL(EINTERNAL, "variable %s was not placed", variable(s, v)->name);
-  if (rc == YK_OK) s->var[v].dev = dev[node];
-  yk__free(dev);
-  return rc;
-}
 
 static yk_code belongs(const yk_session *s, const yk_variable *v) {
   if (atomic_load(&s->closed)) return YK_FAIL(EINVAL, "the session is closed");
@@ -341,8 +349,8 @@ yk_code yk_variable_fetch(yk_session *s, const yk_variable *v, yk_tensor **out) 
 
 static yk_code set(yk_session *s, const yk_variable *v, const yk_tensor *value) {
   YK_TRY(yk__vars_grow(s));
-  YK_TRY(place(s, v->index));
-  YK_TRY(yk__var_allocate(s, v->index));
+  YK_TRY(place_all(s));
+  YK_TRY(allocate_all(s, v->index));
   YK_TRY(move(s, v->index, yk_tensor_data(value), NULL));
   mark(s, v->index);
   return YK_OK;

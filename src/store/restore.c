@@ -100,7 +100,7 @@ static yk_code match_variable(match *m, uint32_t i) {
   const yk_variable *v = m->g->variable[i];
   char *name = NULL, a[YK__DESC_TEXT], b[YK__DESC_TEXT];
   uint32_t k = 0;
-  if (!chosen(m, v->name)) return YK_OK;
+  if (v->master != NULL || !chosen(m, v->name)) return YK_OK;    /* a copy gets its master's value */
   YK_TRY(tensor_of(m, v->name, &name));
   const yk_desc *d = yk__safetensors_desc(m->c->file, name);
   if (d == NULL) miss(m, v, name);

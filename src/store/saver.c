@@ -144,19 +144,28 @@ static yk_code reserve(yk_saver *s, size_t bytes) {
   return YK_OK;
 }
 
-/* All values into s->data, and where each is for the header. */
-static yk_code copy_values(yk_saver *s, yk_session *session, const char **name, const yk_desc **desc, void **to, int64_t *counter) {
+/* Bytes of all values; a file holds no copies of variables. */
+static size_t bytes_of_all(const yk_graph *g) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < g->nvariable; i++)
+    if (g->variable[i]->master == NULL) bytes += bytes_of(&g->variable[i]->desc);
+  return bytes;
+}
+
+/* All values into s->data, and what and where each is for the header. */
+static yk_code copy_values(yk_saver *s, yk_session *session, uint32_t *n, const char **name, const yk_desc **desc, void **to,
+                           int64_t *counter) {
   const yk_graph *g = session->g;
   size_t at = 0;
-  for (uint32_t i = 0; i < g->nvariable; i++) at += bytes_of(&g->variable[i]->desc);
-  YK_TRY(reserve(s, at));
-  s->bytes = at;
-  at = 0;
+  s->bytes = bytes_of_all(g);
+  YK_TRY(reserve(s, s->bytes));
+  *n = 0;
   for (uint32_t i = 0; i < g->nvariable; i++) {
-    name[i] = g->variable[i]->name;
-    desc[i] = &g->variable[i]->desc;
+    if (g->variable[i]->master != NULL) continue;
+    name[*n] = g->variable[i]->name;
+    desc[(*n)++] = &g->variable[i]->desc;
     to[i] = s->data + at;
-    at += bytes_of(desc[i]);
+    at += bytes_of(&g->variable[i]->desc);
   }
   return yk__vars_read(session, g->nvariable, to, counter);
 }
@@ -202,16 +211,16 @@ static yk_code choose_name(yk_saver *s) {
 }
 
 static yk_code first_half(yk_saver *s, yk_session *session, int64_t step, size_t nnotes, const yk_note *notes) {
-  size_t n = session->g->nvariable;
+  uint32_t n = session->g->nvariable;
   int64_t counter = 0;
-  const char **name = yk__calloc(n + 1, sizeof *name);
-  const yk_desc **desc = yk__calloc(n + 1, sizeof *desc);
-  void **to = yk__calloc(n + 1, sizeof *to);
+  const char **name = yk__calloc(n + 1u, sizeof *name);
+  const yk_desc **desc = yk__calloc(n + 1u, sizeof *desc);
+  void **to = yk__calloc(n + 1u, sizeof *to);
   s->entry = (yk_ckpt_entry){ .step = step };
   yk_code rc = name != NULL && desc != NULL && to != NULL ? YK_OK : YK_ENOMEM;
   if (rc == YK_OK) rc = choose_name(s);
-  if (rc == YK_OK) rc = copy_values(s, session, name, desc, to, &counter);
-  if (rc == YK_OK) rc = make_header(s, (uint32_t)n, name, desc, counter, nnotes, notes);
+  if (rc == YK_OK) rc = copy_values(s, session, &n, name, desc, to, &counter);
+  if (rc == YK_OK) rc = make_header(s, n, name, desc, counter, nnotes, notes);
   yk__free(name);
   yk__free(desc);
   yk__free(to);
@@ -357,9 +366,10 @@ yk_code yk_saver_check(yk_saver *s, const yk_session *session, int64_t saves) {
   if (s == NULL || session == NULL) return YK_FAIL(EINVAL, "yk_saver_check needs a saver and a session");
   join(s);
   const yk_graph *g = session->g;
-  uint64_t one = 0, n = still_to_come(s, saves);
+  uint64_t one = bytes_of_all(g), n = still_to_come(s, saves);
   char what[64];
-  for (uint32_t i = 0; i < g->nvariable; i++) one += bytes_of(&g->variable[i]->desc) + 256 + strlen(g->variable[i]->name);
+  for (uint32_t i = 0; i < g->nvariable; i++)
+    if (g->variable[i]->master == NULL) one += 256 + strlen(g->variable[i]->name);
   snprintf(what, sizeof what, n == 1 ? "the next checkpoint" : "room for %llu checkpoints", (unsigned long long)n);
   return yk__disk_room(s->folder, one * n + SLACK, one, what);
 }

@@ -132,21 +132,24 @@ static yk_value factor(const char *where, yk_graph *g, yk_value have, double nor
   return yk_add_at(where, g, yk_mul_at(where, g, least, number(where, g, have, norm)), yk_sub_at(where, g, have, have));
 }
 
-yk_value yk_clip_by_global_norm_at(const char *where, yk_graph *g, double norm, size_t n, yk_gradient *grads) {
-  yk_value have = { 0 }, scale = { 0 };
-  if (g->status == YK_OK && valid_norm(where, g, norm)) {
-    have = yk_global_norm_at(where, g, n, grads);
-    yk_name_scope_push_at(where, g, "clip_by_global_norm");
-    if (g->status == YK_OK) scale = factor(where, g, have, norm);
-    for (size_t i = 0; i < n && g->status == YK_OK; i++) {
-      yk_value x = grads[i].grad, values = elements(g, x);
-      if (x.id == 0) continue;
-      open_place(where, g, x);
-      grads[i].grad = with_elements(where, g, x, yk_mul_at(where, g, values, in_dtype(where, g, scale, dtype_of(g, values))));
-      close_place(where, g);
-    }
-    yk_name_scope_pop_at(where, g);
+void yk__clip_from(const char *where, yk_graph *g, yk_value have, double norm, size_t n, yk_gradient *grads) {
+  yk_value scale = { 0 };
+  yk_name_scope_push_at(where, g, "clip_by_global_norm");
+  if (g->status == YK_OK) scale = factor(where, g, have, norm);
+  for (size_t i = 0; i < n && g->status == YK_OK; i++) {
+    yk_value x = grads[i].grad, values = elements(g, x);
+    if (x.id == 0) continue;
+    open_place(where, g, x);
+    grads[i].grad = with_elements(where, g, x, yk_mul_at(where, g, values, in_dtype(where, g, scale, dtype_of(g, values))));
+    close_place(where, g);
   }
+  yk_name_scope_pop_at(where, g);
   empty(g, n, grads);
+}
+
+yk_value yk_clip_by_global_norm_at(const char *where, yk_graph *g, double norm, size_t n, yk_gradient *grads) {
+  yk_value have = { 0 };
+  if (g->status == YK_OK && valid_norm(where, g, norm)) have = yk_global_norm_at(where, g, n, grads);
+  yk__clip_from(where, g, have, norm, n, grads);
   return g->status == YK_OK ? have : (yk_value){ 0 };
 }

@@ -90,6 +90,10 @@ static const rule *open_rule(const char *where, yk_graph *g, const yk_optimizer 
 /* ---- variables of the optimizer -------------------------------------------------------------------------------------- */
 
 yk_variable *yk__optimizer_slot(const char *where, yk_graph *g, yk_variable *v, const char *name, double start) {
+  if (v != NULL && v->master != NULL) {
+    yk_variable *of = yk__optimizer_slot(where, g, v->master, name, start);
+    return of != NULL ? yk__variable_copy(where, g, of, v->copy, yk_variable_device(v)) : NULL;
+  }
   size_t before = yk_variable_count(g);
   yk_variable *slot = yk__slot_variable(where, g, v, name, start != 0 ? YK_CONSTANT(start) : YK_ZEROS);
   if (slot != NULL && yk_variable_count(g) > before) yk_add_to_collection_at(where, g, YK_OPTIMIZER_VARIABLES, yk_read(slot));

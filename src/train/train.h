@@ -23,7 +23,10 @@ bool yk__rows_flat(const char *where, yk_graph *g, yk_value grad, yk_value *valu
 /* n >= 1 sparse gradients of one variable as one, on the current device; {0} if one of them is dense. */
 yk_value yk__rows_join(const char *where, yk_graph *g, size_t n, const yk_value *grads);
 
-/* The slot variable, which also joins YK_OPTIMIZER_VARIABLES; NULL after a sticky error. */
+/* All by the factor that brings gradients of the global norm `have` to `norm` (> 0); {0} after an error. */
+void yk__clip_from(const char *where, yk_graph *g, yk_value have, double norm, size_t n, yk_gradient *grads);
+
+/* The slot variable, which also joins YK_OPTIMIZER_VARIABLES; of a copy: a copy of its master's slot. NULL after a sticky error. */
 yk_variable *yk__optimizer_slot(const char *where, yk_graph *g, yk_variable *v, const char *name, double start);
 /* x in the dtype of v. */
 yk_value yk__in_dtype_of(const char *where, yk_graph *g, yk_value x, const yk_variable *v);

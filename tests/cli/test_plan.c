@@ -39,7 +39,7 @@ static void test_memory(void **state) {
 
 static void test_time(void **state) {
   (void)state;
-  char *json = SUCCEEDS("plan", "mlp", "--batch", "4", "--virtual-gpus", "2:64MiB", "--json");
+  char *json = SUCCEEDS("plan", "mlp", "--batch", "4", "--virtual-gpus", "2:128MiB", "--json");
   check_json(json, false);
   assert_true(json_number(json, "step_ms") > 0);
   assert_true(json_number(json, "examples_per_second") > 0);

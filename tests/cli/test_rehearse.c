@@ -195,7 +195,7 @@ static void test_many(void **state) {
   snprintf(text + strlen(text), sizeof text - strlen(text), "]}");
   put("many.json", text);
   yoke_result r;
-  YOKE(&r, "explain", "mlp", "--batch", "64", "--rehearse", "many.json");
+  YOKE(&r, "explain", "mlp", "--batch", "64", "--strategy", "home", "--rehearse", "many.json");
   if (r.status != 0 || !strstr(r.err, "there are more than 64 GPUs; the first 64 are used")) fail_msg("status %d: %s", r.status, r.err);
   CHECK_INT(count(r.out, "\n/gpu:"), N + 64);                /* a row of the table each, and copies from those that are used */
   yoke_free(&r);

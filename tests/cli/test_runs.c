@@ -97,8 +97,8 @@ static void test_learns(void **state) {
 static void test_global_batch(void **state) {
   (void)state;
   char *out = SUCCEEDS("train", "mlp", "--data", "set", "--batch", "10", "--steps", "2", "--virtual-gpus", "3", "--out", "g");
-  static const char first[] = "mlp on /gpu:0 /gpu:1 /gpu:2 (virtual), variables on /cpu:0: global batch 10 = 4 + 3 + 3; "
-                              "cifar10, 37 train, "
+  static const char first[] = "mlp on /gpu:0 /gpu:1 /gpu:2 (virtual), variables sharded over them (chosen by auto: sums and "
+                              "updates run on all devices): global batch 10 = 4 + 3 + 3; cifar10, 37 train, "
                               "17 test pictures; 2 steps\n";
   if (strncmp(out, first, sizeof first - 1) != 0) fail_msg("got %s\nexpected %s", out, first);
   free(out);

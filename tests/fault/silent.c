@@ -25,14 +25,14 @@ const char *const fault_silent[] = {
     "yk_value_name", "yk_value_op",
   "yk_value_device", "yk_output", "yk_name_scope", "yk_read", "yk_initializer_op", "yk_initial_value", "yk_variable_name",
   "yk_variable_desc", "yk_variable_device", "yk_variable_where", "yk_variable_trainable", "yk_variable_count", "yk_variable_get",
-  "yk_variable_of", "yk_get_variable_scope", "yk_variable_scope_name", "yk_variable_scope_name_scope", "yk_reuse_variables",
+  "yk_variable_of", "yk_variable_master", "yk_get_variable_scope", "yk_variable_scope_name", "yk_variable_scope_name_scope", "yk_reuse_variables",
   "yk_get_collection", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
     "yk_gradient_rows",
   /* data.h, model.h, session.h */
   "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
   "yk_dataset_label", "yk_dataset_components", "yk_dataset_component_name", "yk_dataset_component", "yk_dataset_skipped",
   "yk_augment_image", "yk_queue_source", "yk_queue_taken", "yk_queue_take", "yk_queue_position", "yk_queue_seek", "yk_record_write",
-  "yk_model_find", "yk_model_at",
+  "yk_model_find", "yk_model_at", "yk_strategy_name", "yk_replica_share",
     "yk_session_options_of",
   "yk_session_device_count", "yk_session_device", "yk_session_device_memory",
   /* checkpoint.h */
@@ -86,6 +86,7 @@ static void call_graph(yk_graph *g, yk_variable *v) {
   see(yk_variable_device(v));
   see(yk_variable_where(v));
   number(yk_variable_trainable(v));
+  see(yk_variable_master(v));
   number((double)yk_variable_count(g));
   see(yk_variable_get(g, 0));
   see(yk_variable_of(g, r));
@@ -128,6 +129,8 @@ static void call_data(const yk_dataset *d, yk_queue *q, yk_record_writer *w) {
   CHECK_OK(yk_queue_seek(q, yk_queue_position(q)));
   see(yk_model_find("mlp"));
   see(yk_model_at(0));
+  see(yk_strategy_name(YK_STRATEGY_HOME));
+  number((double)yk_replica_share(5, 2, 0));
 }
 
 static void call_session(const yk_session *s) {

@@ -22,6 +22,8 @@ static yk_value small_network(yk_graph *g, yk_value images, int64_t classes, boo
   return y;
 }
 
+static yk_strategy strategy;
+
 /* Three devices, two examples: the third has no share. */
 static yk_value towers_of(const fault_inputs *in, const yk_model *model) {
   static const char *const devices[] = { "/gpu:0", "/gpu:1", "/gpu:2" };
@@ -33,6 +35,8 @@ static yk_value towers_of(const fault_inputs *in, const yk_model *model) {
   o.batch = 2;
   o.devices = devices;
   o.ndevices = 3;
+  o.strategy = strategy;
+  o.clip_norm = 1;
   yk_build_towers(in->g, &o, &out);
   if (!out.train.id != !out.loss.id || !out.train.id != !out.accuracy.id)
     fail_msg("train is value %u, loss %u, accuracy %u: all or none", out.train.id, out.loss.id, out.accuracy.id);
@@ -41,18 +45,57 @@ static yk_value towers_of(const fault_inputs *in, const yk_model *model) {
   return out.train;
 }
 
-static yk_value towers(const fault_inputs *in) {
-  static const yk_model model = { .name = "small", .build = small_network, .image_size = 24, .learning_rate = 0.1,
-                                  .momentum = 0.9, .moving_average = 0.99 };
-  return towers_of(in, &model);
-}
+static const yk_model small = { .name = "small", .build = small_network, .image_size = 24, .learning_rate = 0.1, .momentum = 0.9,
+                                .moving_average = 0.99 };
+static yk_value towers(const fault_inputs *in) { return towers_of(in, &small); }
 
 static void test_towers(void **state) {
   (void)state;
-  fault_build(&(fault_builder){ "yk_build_towers_at", towers });
+  for (int i = YK_STRATEGY_HOME; i <= YK_STRATEGY_MIRRORED; i++) {
+    strategy = (yk_strategy)i;
+    fault_build(&(fault_builder){ "yk_build_towers_at", towers });
+  }
+}
+
+/* ---- copies ---- */
+
+static yk_graph *graph;
+static yk_session *session;
+
+/* Nobody takes a batch. */
+static yk_code no_rows(void *self, int64_t rows, void *const *to) {
+  (void)self;
+  (void)rows;
+  (void)to;
+  return YK_ECANCELLED;
+}
+
+static void open_copies(void) {
+  static const yk_source source = { .next = no_rows, .ncomponents = 2,
+                                    .component = { { .dtype = YK_F32, .rank = 3, .dim = { 24, 24, 3 } }, { .dtype = YK_I32 } } };
+  yk_session_options so = YK_SESSION_OPTIONS_INIT;
+  so.virtual_gpus = 3;
+  strategy = YK_STRATEGY_MIRRORED;
+  CHECK_OK(yk_graph_new(&graph));
+  towers_of(&(fault_inputs){ .g = graph, .source = &source }, &small);
+  yk_value init = yk_global_variables_initializer(graph);
+  CHECK_OK(yk_session_open(graph, &so, &session));
+  CHECK_OK(yk_session_run(session, 0, NULL, 0, NULL, 1, &init, NULL));
+}
+
+static void close_copies(void) {
+  yk_session_close(session);
+  yk_graph_free(graph);
+}
+
+static yk_code check_copies(void) { return yk_check_replicas(session, graph); }
+
+static void test_copies(void **state) {
+  (void)state;
+  fault_run(&(fault_case){ .names = "yk_check_replicas", .open = open_copies, .call = check_copies, .close = close_copies, .least = 2 });
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_training), cmocka_unit_test(test_towers) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_training), cmocka_unit_test(test_towers), cmocka_unit_test(test_copies) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,7 +203,7 @@ static yk_code settle(yk_conv *c) {
   set_geometry(c);
   yk_code code = YK_OK;
   yk_conv_tries t;
-  yk_dnnl_team team = yk__dnnl_team_begin(c->p->k->dev, c->flops, c->bytes);
+  yk_dnnl_team team = yk__dnnl_team_begin(c->p, c->flops, c->bytes);
   if (c->p->spec->flags & YK_SPEC_FIXED) list_fixed(c, &t);
   else list_tries(c, &t);
   dnnl_primitive_desc_t pd = NULL;

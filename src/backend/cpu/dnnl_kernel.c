@@ -41,8 +41,9 @@ static int team_for(const yk_dev *dev, double flops, double bytes) {
   return ns < 3000.0 || dev->ncores == 0 ? 1 : (int)dev->ncores;
 }
 
-yk_dnnl_team yk__dnnl_team_begin(const yk_dev *dev, double flops, double bytes) {
-  yk_dnnl_team t = { yk__cpu_host->team(), team_for(dev, flops, bytes) };
+yk_dnnl_team yk__dnnl_team_begin(const yk_cpu_prepare *p, double flops, double bytes) {
+  int alone = (p->spec->flags & YK_SPEC_DETERMINISTIC) && flops > 0;
+  yk_dnnl_team t = { yk__cpu_host->team(), alone ? 1 : team_for(p->k->dev, flops, bytes) };
   if (t.size != t.before) yk__cpu_host->team_set(t.size);
   return t;
 }

@@ -17,10 +17,11 @@ dnnl_engine_t yk__dnnl_engine(void);
 
 /*
  * Descriptions depend on the team: make them between begin and end. `flops` and `bytes` are what one run costs; work too
- * small for a team gets a team of one. Pair them on every path.
+ * small for a team gets a team of one. A deterministic product gets one as well: oneDNN cuts a sum of products by its team, so
+ * that bits would depend on the device's cores; what only moves or pools values does not. Pair them on every path.
  */
 typedef struct yk_dnnl_team { int before, size; } yk_dnnl_team;
-yk_dnnl_team yk__dnnl_team_begin(const yk_dev *dev, double flops, double bytes);
+yk_dnnl_team yk__dnnl_team_begin(const yk_cpu_prepare *p, double flops, double bytes);
 void         yk__dnnl_team_end(yk_dnnl_team t);
 
 /* How good an implementation must be: anything; generated code, be it around a matrix product; made for just this layout. */

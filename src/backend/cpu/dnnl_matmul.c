@@ -252,7 +252,7 @@ static yk_code product(yk_product *q) {
   if (q->bias && q->a->act != YK_ACT_NONE)
     YK_TRY(yk__dnnl_act(q->a->act, q->a->alpha, &q->prim.act, &q->prim.act_alpha, &q->prim.act_beta, &q->prim.act_scale));
   YK_TRY(others_plain(q));
-  yk_dnnl_team team = yk__dnnl_team_begin(q->p->k->dev, q->flops, q->bytes);
+  yk_dnnl_team team = yk__dnnl_team_begin(q->p, q->flops, q->bytes);
   yk_code code = forward_dense(q, team);
   if (code == YK_EUNSUPPORTED) code = backward_dense(q, team);
   if (code == YK_EUNSUPPORTED) code = plain_product(q, team);
@@ -283,7 +283,7 @@ yk_code yk__cpu_dnnl_matmul_grad_bias(yk_cpu_prepare *p) {
   yk_dense d = { .dir = YK_PRIM_BWD_WEIGHTS, .m = q.k, .i = q.m, .o = q.n, .w = k->out[0], .bias = &k->out[1] };
   dnnl_primitive_desc_t pd = NULL;
   uint16_t got = 0;
-  yk_dnnl_team team = yk__dnnl_team_begin(k->dev, q.flops, q.bytes);
+  yk_dnnl_team team = yk__dnnl_team_begin(p, q.flops, q.bytes);
   yk_code code = dense_try(&d, dense_forward_layout(&d), YK_IMPL_DIRECT, &pd, &got);
   if (code == YK_EUNSUPPORTED) code = dense_try(&d, YK_LAYOUT_PLAIN, YK_IMPL_FAST, &pd, &got);
   static const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_DIFF_DST, 1 }, { DNNL_ARG_DIFF_WEIGHTS, 2 },

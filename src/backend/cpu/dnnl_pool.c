@@ -80,7 +80,7 @@ static yk_code prepare(yk_cpu_prepare *p, const yk_pooling *o, const yk_bind *bi
   if ((p->spec->flags & YK_SPEC_FIXED) && k->in[0].layout != layout) return YK_CPU_REFUSE("dy and index differ in layout");
   yk_prim prim = { .dir = o->dir, .alg = o->alg };
   double bytes = (double)(yk__cpu_count(o->x) + yk__cpu_count(o->y)) * (double)yk__cpu_dtype_bytes(o->x->dtype);
-  yk_dnnl_team team = yk__dnnl_team_begin(k->dev, 0.0, bytes);
+  yk_dnnl_team team = yk__dnnl_team_begin(p, 0.0, bytes);
   yk_code code = describe(k, prim, o->x, o->y, layout, &pd);
   if (code == YK_OK && o->index) code = check_index(pd, o->index, layout);
   if (code == YK_OK) code = yk__dnnl_finish(p, pd, team, bind, nbind);

@@ -24,7 +24,7 @@ yk_code yk__cpu_dnnl_reorder(yk_cpu_prepare *p) {
   yk_code code = yk__layout_md(&k->out[0], role, groups, &dst);
   dnnl_primitive_desc_t pd = NULL;
   double bytes = 2.0 * (double)yk__cpu_count(&k->in[0]) * (double)yk__cpu_dtype_bytes(k->in[0].dtype);
-  yk_dnnl_team team = yk__dnnl_team_begin(k->dev, 0.0, bytes);
+  yk_dnnl_team team = yk__dnnl_team_begin(p, 0.0, bytes);
   if (code == YK_OK) {
     yk_prim prim = { .kind = YK_PRIM_REORDER, .src = &src, .dst = &dst };
     code = yk__dnnl_describe(&prim, YK_IMPL_ANY, &pd);

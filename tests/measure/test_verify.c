@@ -34,7 +34,7 @@ static yk_verify_job job(const char *model, size_t ndevices, int64_t batch) {
   j.towers.ndevices = ndevices;
   j.towers.devices = gpus;
   j.queue.augment = j.towers.model->train_augment;
-  j.queue.image_size = j.towers.model->image_size;
+  j.queue.image_size = j.towers.model->image_size ? j.towers.model->image_size : 8;
   j.queue.shuffle = true;
   j.queue.seed = 7;
   j.queue.capacity = 2 * batch;

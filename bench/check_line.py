@@ -24,6 +24,8 @@ def main():
         return f"times out of order: {run.stdout}"
     if line["contender"] == "yoke_update" and not (line["bytes"] > 0 and line["share"] > 0):
         return f"no share of the memory's rate: {run.stdout}"
+    if line["contender"] == "yoke_long" and not ("growth_mib" in line and line["slower"] > 0 or "cost" in line and line["saves"] >= 2):
+        return f"no figures of a long run: {run.stdout}"
     if line["model"] != "trivial" and line["contender"] != "yoke_update" and not (math.isfinite(line["loss"]) and 0 < line["loss"] < 20):
         return f"a loss of {line['loss']}: {run.stdout}"
     print(run.stdout, end="")

@@ -39,15 +39,18 @@ double bench_age_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6 - started_by_kernel_ms();
 }
 
-double bench_peak_mib(void) {
+static double status_mib(const char *key) {
   char line[256];
   double kib = 0;
   FILE *f = fopen("/proc/self/status", "r");
   while (f != NULL && kib == 0 && fgets(line, sizeof line, f) != NULL)
-    if (strncmp(line, "VmHWM:", 6) == 0) kib = strtod(line + 6, NULL);
+    if (strncmp(line, key, strlen(key)) == 0) kib = strtod(line + strlen(key), NULL);
   if (f != NULL) fclose(f);
   return kib / 1024;
 }
+
+double bench_peak_mib(void) { return status_mib("VmHWM:"); }
+double bench_rss_mib(void) { return status_mib("VmRSS:"); }
 
 int bench_times_add(bench_times *t, double ms) {
   if (t->n == t->room) {

@@ -22,6 +22,9 @@ double bench_age_ms(void);
 /* Highest resident memory of this process so far, MiB; 0 if the kernel does not tell. */
 double bench_peak_mib(void);
 
+/* Resident memory of this process now, MiB; 0 if the kernel does not tell. */
+double bench_rss_mib(void);
+
 /* 0, or -1 when memory ran out. */
 int bench_times_add(bench_times *t, double ms);
 /* Of all times; sorts them. All zero if there are none. */

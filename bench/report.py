@@ -5,6 +5,8 @@ both ran within the same minute, and their median is taken over the rounds: the 
 """
 import statistics
 
+import extras
+
 GOAL_PEER = {"cifar10": 1.7, "resnet20": 1.15, "mlp": 1.05}
 GOAL_FLOOR, GOAL_TRIVIAL_US, GOAL_MEMORY, GOAL_START_MS, GOAL_SCALING = 1.2, 2.0, 0.5, 300.0, 0.95
 PEERS = ("torch", "tensorflow", "jax")
@@ -70,7 +72,7 @@ def goal(rows, what, numbers, target, more_is_better, form="{}"):
     rows.append([what, spread(numbers), form.format(target), "yes" if met else "no"])
 
 
-def goals_table(results, models):
+def goals_table(results, models, checks=None):
     rows = []
     for model in (m for m in models if m != "trivial"):
         peer = fastest_peer(results, model)
@@ -90,4 +92,7 @@ def goals_table(results, models):
                 goal(rows, f"{model}: speed of {two[5:]} / {one[5:] or 'cpu:0'}", ratios(results, model, one, two), GOAL_SCALING, True, ">= {}")
     if "trivial" in models:
         goal(rows, "trivial step, us", [v * 1000 for v in values(results, "yoke", "trivial")], GOAL_TRIVIAL_US, False, "<= {}")
+    for name, (what, target, more_is_better) in extras.GOALS.items():
+        if name in (checks or {}):
+            goal(rows, what, list(checks[name].values()), target, more_is_better, ">= {}" if more_is_better else "<= {}")
     return table(rows, ["what", "median (min-max)", "goal", "met"])

@@ -1,0 +1,52 @@
+"""What is asked of Yoke beside the time of a step: updates, checkpoints, input, long runs, predictions.
+
+A check is a function that runs programs and returns numbers by name; GOALS says what is asked of each number. They take part in the
+rounds of bench/run as the contenders do, and their lines stand in the table of goals.
+"""
+
+UPDATES = ("adam", "momentum", "lamb")
+PREDICTED = ("cifar10", "resnet20", "mlp")
+
+# name: (what the table says, the limit, is more better)
+GOALS = {
+    **{f"update {o}": (f"{o} on 25 million parameters: bytes/s, of what memory does", 0.8, True) for o in UPDATES},
+    "checkpoint": ("cifar10: cost of a checkpoint every 100 steps", 0.02, False),
+    "input": ("resnet20: part of the step that takes its input", 0.01, False),
+    "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
+    "slower": ("10,000 steps: step time, last tenth / second tenth", 1.05, False),
+    **{f"predicted {m}": (f"{m} on 2 GPUs: predicted step time, off by", 0.15, False) for m in PREDICTED},
+}
+
+
+def updates(run, programs, seconds, quick):
+    for o in UPDATES:
+        yield f"update {o}", run([str(programs / "yoke_update"), o, "1" if quick else "25", str(seconds)])["share"]
+
+
+def checkpoints(run, programs, seconds, quick):
+    every = "3" if quick else "100"
+    yield "checkpoint", run([str(programs / "yoke_long"), "checkpoint", every, str(seconds if quick else max(seconds, 30))])["cost"]
+
+
+def long_run(run, programs, seconds, quick):
+    line = run([str(programs / "yoke_long"), "steady", "100" if quick else "10000"])
+    yield "growth", line["growth_mib"]
+    yield "slower", line["slower"]
+
+
+def input_wait(run, programs, seconds, quick):
+    result = run([str(programs.parent / "yoke"), "bench", "resnet20", "--devices", "cpu:0", "--steps", "2" if quick else "10", "--json"])["results"][0]
+    yield "input", max(d["input_ms"] for d in result["split"]) / result["traced_ms"]
+
+
+def predictions(run, programs, seconds, quick):
+    """Plan, measure, plan: the machine drifts, so the plan is the mean of one before and one after."""
+    yoke, two = str(programs.parent / "yoke"), ["--virtual-gpus", "2", "--json"]
+    for m in PREDICTED:
+        plan = [yoke, "plan", m, *two]
+        before = run(plan)["step_ms"]
+        measured = run([yoke, "bench", m, "--devices", "2", "--steps", "3" if quick else "20", *two])["results"][0]["step_ms"]
+        yield f"predicted {m}", abs((before + run(plan)["step_ms"]) / 2 / measured - 1)
+
+
+CHECKS = {"updates": updates, "checkpoints": checkpoints, "input": input_wait, "long": long_run, "predictions": predictions}

@@ -16,6 +16,7 @@
 #include "queue.h"
 #include "session.h"
 #include "summary.h"
+#include "sync.h"
 #include "train.h"
 
 #endif

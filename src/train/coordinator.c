@@ -49,7 +49,7 @@ yk_code yk_coordinator_new(yk_coordinator **out) {
   return YK_OK;
 }
 
-/* ---- stopping ---------------------------------------------------------------------------------------------------------- */
+/* ---- stopping ---------------------------------------------------------------------------------------------------- */
 
 void yk_coordinator_request_stop(yk_coordinator *c, yk_code why) {
   yk__mutex_lock(&c->lock);
@@ -92,7 +92,7 @@ yk_code yk_coordinator_on_stop(yk_coordinator *c, void (*fn)(void *arg), void *a
   return YK_OK;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 static void *run(void *arg) {
   member *m = arg;
@@ -181,7 +181,7 @@ void yk_coordinator_free(yk_coordinator *c) {
   yk__free(c);
 }
 
-/* ---- queue runners --------------------------------------------------------------------------------------------------------- */
+/* ---- queue runners ----------------------------------------------------------------------------------------------- */
 
 typedef struct runner {
   yk_tensor_queue *q;
@@ -222,7 +222,8 @@ static yk_code own(yk_coordinator *c, void *p) {
 }
 
 yk_code yk_queue_runner_start(yk_coordinator *c, yk_tensor_queue *q, int32_t nthreads, yk_enqueue_fn enqueue, void *arg) {
-  if (c == NULL || q == NULL || enqueue == NULL) return YK_FAIL(EINVAL, "yk_queue_runner_start needs a coordinator, a queue and a function");
+  if (c == NULL || q == NULL || enqueue == NULL)
+    return YK_FAIL(EINVAL, "yk_queue_runner_start needs a coordinator, a queue and a function");
   if (nthreads < 1 || nthreads > 1024) return YK_FAIL(EINVAL, "a queue cannot be filled by %d threads", nthreads);
   runner *r = yk__calloc(1, sizeof *r + (size_t)nthreads * sizeof r->seat[0]);
   if (r == NULL) return YK_ENOMEM;

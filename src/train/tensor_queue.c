@@ -1,25 +1,24 @@
 /*
  * tensor_queue.c - elements in slots, their order, and calls that wait in line.
  *
- * Elements lie in slots that keep their memory when they become free, so a queue in use allocates nothing. Their order is a ring of
- * slot numbers: a put-back of what a call had gathered before it failed is a matter of numbers and cannot fail. Callers
+ * Elements lie in slots that keep their memory when they become free, so a queue in use allocates nothing. Their order is a
+ * ring of slot numbers: a put-back of what a call had gathered before it failed is a matter of numbers and cannot fail. Callers
  * that wait stand in two lines, one a direction; only the first of a line acts, which is what makes it fair.
  */
 #include <inttypes.h>
 #include <string.h>
-#include <yoke/queue.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "tensor/desc.h"
+#include "train/tensor_queue.h"
 #include "train/waits.h"
 
 enum { STREAM = 201, NO_SLOT = 0 };
 
 typedef struct cell { void *data; size_t room; int64_t dim[YK_MAX_RANK]; uint8_t rank; } cell;   /* one component of one element */
 
-typedef struct caller { struct caller *next; } caller;
-typedef struct line { caller *first, *last; } line;
+typedef struct line { yk_caller *first, *last; } line;
 
 struct yk_tensor_queue {
   yk_tensor_queue_options o;
@@ -40,7 +39,7 @@ struct yk_tensor_queue {
 
 static const char *const kinds[] = { "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue" };
 
-/* ---- slots ---------------------------------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
 
 static bool grow(yk_tensor_queue *q) {
   uint32_t more = q->nslots == 0 ? 16 : 2 * q->nslots, nc = q->o.ncomponents;
@@ -119,18 +118,18 @@ static yk_code put(yk_tensor_queue *q, const yk_tensor *const *in, bool many, in
   return YK_OK;
 }
 
-/* ---- waiting in line -------------------------------------------------------------------------------------------------- */
+/* ---- waiting in line --------------------------------------------------------------------------------------------- */
 
-static void stand(line *l, caller *me) {
-  *me = (caller){ NULL };
+static void stand(line *l, yk_caller *me) {
+  *me = (yk_caller){ NULL };
   if (l->last) l->last->next = me;
   else l->first = me;
   l->last = me;
 }
 
-static void leave(line *l, caller *me) {
-  caller *before = NULL;
-  for (caller *p = l->first; p != me; p = p->next) before = p;
+static void leave(line *l, yk_caller *me) {
+  yk_caller *before = NULL;
+  for (yk_caller *p = l->first; p != me; p = p->next) before = p;
   if (before) before->next = me->next;
   else l->first = me->next;
   if (l->last == me) l->last = before;
@@ -152,7 +151,7 @@ static void depart(yk_tensor_queue *q) {
 /* No element comes any more: it was closed, and who waited to enqueue has done so. */
 static bool ended(const yk_tensor_queue *q) { return q->closing && q->adding.first == NULL; }
 
-/* ---- enqueue ---------------------------------------------------------------------------------------------------------- */
+/* ---- enqueue ----------------------------------------------------------------------------------------------------- */
 
 /* One component of an element, or of a batch of them. */
 static yk_code check_component(const yk_tensor_queue *q, uint32_t k, const yk_tensor *t, bool many) {
@@ -188,7 +187,7 @@ static yk_code check(const yk_tensor_queue *q, const yk_tensor *const *in, bool 
 static bool full(const yk_tensor_queue *q) { return q->o.capacity > 0 && q->n >= q->o.capacity; }
 
 /* With the lock held and in line: rows one by one, as room comes. */
-static yk_code add_rows(yk_tensor_queue *q, const caller *me, const yk_tensor *const *in, bool many, int64_t rows, uint64_t until) {
+static yk_code add_rows(yk_tensor_queue *q, const yk_caller *me, const yk_tensor *const *in, bool many, int64_t rows, uint64_t until) {
   for (int64_t i = 0; i < rows;) {
     if (q->cancelled)
       return YK_FAIL(ECANCELLED, "%s '%s' was closed: %s was cancelled with %" PRId64 " of %" PRId64 " elements enqueued", q->kind, q->name,
@@ -206,7 +205,7 @@ static yk_code add_rows(yk_tensor_queue *q, const caller *me, const yk_tensor *c
 }
 
 static yk_code enqueue(yk_tensor_queue *q, const yk_tensor *const *in, bool many) {
-  caller me;
+  yk_caller me;
   int64_t rows = 0;
   if (q == NULL || in == NULL) return YK_FAIL(EINVAL, "an enqueue needs a queue and an element");
   YK_TRY(check(q, in, many, &rows));
@@ -227,7 +226,7 @@ static yk_code enqueue(yk_tensor_queue *q, const yk_tensor *const *in, bool many
 yk_code yk_tensor_queue_enqueue(yk_tensor_queue *q, const yk_tensor *const *in) { return enqueue(q, in, false); }
 yk_code yk_tensor_queue_enqueue_many(yk_tensor_queue *q, const yk_tensor *const *in) { return enqueue(q, in, true); }
 
-/* ---- dequeue ---------------------------------------------------------------------------------------------------------- */
+/* ---- dequeue ----------------------------------------------------------------------------------------------------- */
 
 typedef struct take {
   const char *what;                 /* the operation */
@@ -259,7 +258,7 @@ static yk_code too_few(const yk_tensor_queue *q, const take *t) {
                  t->want, q->n);
 }
 
-static yk_code too_late(const yk_tensor_queue *q, const take *t, const caller *me) {
+static yk_code too_late(const yk_tensor_queue *q, const take *t, const yk_caller *me) {
   return YK_FAIL(EBUSY, "%s '%s': %s waited %" PRId64 " ms for %" PRId64 " element%s; %u are there%s%s", q->kind, q->name, t->what,
                  q->o.timeout_ms, t->want, t->want == 1 ? "" : "s", q->n,
                  q->o.kind == YK_QUEUE_RANDOM_SHUFFLE && q->o.min_after_dequeue > 0 ? ", of which min_after_dequeue must stay" : "",
@@ -267,7 +266,7 @@ static yk_code too_late(const yk_tensor_queue *q, const take *t, const caller *m
 }
 
 /* With the lock held and in line: gather as many as are wanted. */
-static yk_code gather(yk_tensor_queue *q, const caller *me, take *t, uint64_t until) {
+static yk_code gather(yk_tensor_queue *q, const yk_caller *me, take *t, uint64_t until) {
   bool rested = false;
   while (t->ngathered < t->want) {
     if (q->taking.first == me) {
@@ -378,17 +377,24 @@ static yk_code deliver(yk_tensor_queue *q, take *t) {
   return YK_OK;
 }
 
+/* With the lock held, in line before and not afterwards. */
+static yk_code serve(yk_tensor_queue *q, yk_caller *me, take *t, uint64_t until) {
+  yk_code rc = gather(q, me, t, until);
+  if (rc == YK_OK) rc = deliver(q, t);
+  if (rc != YK_OK) put_back(q, t);
+  leave(&q->taking, me);
+  return rc;
+}
+
 static yk_code dequeue(yk_tensor_queue *q, take *t) {
-  caller me;
-  if (q == NULL || (t->out == NULL && t->raw == NULL)) return YK_FAIL(EINVAL, "a dequeue needs a queue and somewhere to write to");
+  yk_caller me;
+  if (q == NULL || (t->out == NULL && t->raw == NULL))
+    return YK_FAIL(EINVAL, "a dequeue needs a queue and somewhere to write to");
   if (t->want < 0) return YK_FAIL(EINVAL, "%s '%s': %s requested %" PRId64 " elements", q->kind, q->name, t->what, t->want);
   if (t->many && !q->batches) return YK_FAIL(EINVAL, "%s '%s': %s needs elements of known shapes", q->kind, q->name, t->what);
   uint64_t until = enter(q);
   stand(&q->taking, &me);
-  yk_code rc = gather(q, &me, t, until);
-  if (rc == YK_OK) rc = deliver(q, t);
-  if (rc != YK_OK) put_back(q, t);
-  leave(&q->taking, &me);
+  yk_code rc = serve(q, &me, t, until);
   depart(q);
   return rc;
 }
@@ -409,7 +415,27 @@ static yk_code next_rows(void *self, int64_t rows, void *const *out) {
   return dequeue(self, &(take){ .what = "dequeue_many", .want = rows, .many = true, .raw = out });
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------------------------------- */
+void yk__tensor_queue_stand(yk_tensor_queue *q, yk_caller *me) {
+  yk__mutex_lock(&q->lock);
+  stand(&q->taking, me);
+  yk__mutex_unlock(&q->lock);
+}
+
+yk_code yk__tensor_queue_take(yk_tensor_queue *q, yk_caller *me, void *const *out) {
+  uint64_t until = enter(q);
+  yk_code rc = serve(q, me, &(take){ .what = "dequeue", .want = 1, .many = true, .raw = out }, until);
+  depart(q);
+  return rc;
+}
+
+void yk__tensor_queue_leave(yk_tensor_queue *q, yk_caller *me) {
+  yk__mutex_lock(&q->lock);
+  leave(&q->taking, me);
+  yk__cond_broadcast(&q->changed);
+  yk__mutex_unlock(&q->lock);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static yk_code check_shapes(const yk_tensor_queue_options *o) {
   if (o->ncomponents < 1 || o->ncomponents > YK_MAX_COMPONENTS)
@@ -427,13 +453,16 @@ static yk_code check_shapes(const yk_tensor_queue_options *o) {
 static yk_code check_options(const yk_tensor_queue_options *o) {
   if (o == NULL || o->size == 0) return YK_FAIL(EINVAL, "a queue needs options with their size: YK_TENSOR_QUEUE_OPTIONS_INIT");
   if ((unsigned)o->kind > YK_QUEUE_PADDING_FIFO) return YK_FAIL(EINVAL, "no such kind of queue: %d", (int)o->kind);
-  if (o->capacity < 0 || o->capacity > UINT32_MAX / 4) return YK_FAIL(EINVAL, "a queue cannot have a capacity of %" PRId64, o->capacity);
+  if (o->capacity < 0 || o->capacity > UINT32_MAX / 4)
+    return YK_FAIL(EINVAL, "a queue cannot have a capacity of %" PRId64, o->capacity);
   if (o->timeout_ms < 0) return YK_FAIL(EINVAL, "a queue cannot wait %" PRId64 " ms", o->timeout_ms);
-  if (o->min_after_dequeue != 0 && o->kind != YK_QUEUE_RANDOM_SHUFFLE) return YK_FAIL(EINVAL, "min_after_dequeue is of random shuffle queues only");
+  if (o->min_after_dequeue != 0 && o->kind != YK_QUEUE_RANDOM_SHUFFLE)
+    return YK_FAIL(EINVAL, "min_after_dequeue is of random shuffle queues only");
   if (o->min_after_dequeue < 0 || (o->capacity > 0 && o->min_after_dequeue >= o->capacity))
     return YK_FAIL(EINVAL, "min_after_dequeue is %" PRId64 ", expected 0 or more and less than the capacity %" PRId64, o->min_after_dequeue,
                    o->capacity);
-  if (o->any_shape && o->kind == YK_QUEUE_PADDING_FIFO) return YK_FAIL(EINVAL, "a padding queue needs the ranks of its components");
+  if (o->any_shape && o->kind == YK_QUEUE_PADDING_FIFO)
+    return YK_FAIL(EINVAL, "a padding queue needs the ranks of its components");
   return check_shapes(o);
 }
 

@@ -47,4 +47,10 @@ out = run("cifar10_multi_device", "2", "3", "8")
 losses = [float(x) for x in re.findall(r"loss = ([0-9.]+) \(", out)]
 assert len(losses) == 2 and 4.4 < losses[0] < 5.0, out       # ln 10 plus the weight decay of the initial weights: about 4.68
 assert re.search(r"step 2, loss = \d+\.\d\d \(\d+\.\d examples/sec; \d+\.\d{3} sec/batch\)", out), out
+lines = run("sync_replicas", "20", "2", "8").splitlines()
+for line, total, steps in zip(lines, (2, 3), (40, 40)):
+    m = re.fullmatch(rf"2 of {total} replicas: loss (\d+\.\d{{3}}), 20 updates, \d+\.\d updates/s, (\d+) worker steps, (\d+) dropped", line)
+    assert m and float(m[1]) < 6 and int(m[2]) >= steps, lines
+    assert total == 3 or (int(m[2]) == 40 and int(m[3]) == 0), lines       # all of them count; with a backup it depends on the times
+assert len(lines) == 2, lines
 print("examples print what they should")

@@ -108,10 +108,10 @@ static int constant_equal(const yk_ir *ir, const yk_ir_node *a, const yk_ir_node
 
 static int node_equal(const yk_ir *ir, const yk_ir_node *a, const yk_ir_node *b) {
   if (a->kind != b->kind) return 0;
+  if (a->nctrl != b->nctrl || (a->nctrl > 0 && memcmp(a->ctrl, b->ctrl, a->nctrl * sizeof *a->ctrl) != 0)) return 0;
   if (a->kind == YK_IR_CONSTANT) return constant_equal(ir, a, b);
-  if (a->op != b->op || a->dev != b->dev || a->nin != b->nin || a->nout != b->nout || a->nctrl != b->nctrl) return 0;
+  if (a->op != b->op || a->dev != b->dev || a->nin != b->nin || a->nout != b->nout) return 0;
   if (memcmp(a->in, b->in, a->nin * sizeof *a->in) != 0) return 0;
-  if (a->nctrl > 0 && memcmp(a->ctrl, b->ctrl, a->nctrl * sizeof *a->ctrl) != 0) return 0;
   for (uint16_t k = 0; k < a->nout; k++)
     if (memcmp(&ir->value[a->out + k].desc, &ir->value[b->out + k].desc, sizeof(yk_desc)) != 0) return 0;
   return yk__attrs_equal(a->op, a->attrs, b->attrs);

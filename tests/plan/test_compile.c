@@ -37,6 +37,19 @@ static void merges_equal_nodes(void **state) {
   fixture_close(&f);
 }
 
+/* A constant that comes of folding is not the equal one that has to wait for what uses it. */
+static void keeps_constants_that_wait(void **state) {
+  yk_fixture f;
+  yk_value after = { 0 };
+  (void)state;
+  fixture_open(&f, "null", 0);
+  yk_variable *v = yk_get_variable(f.g, "v", YK_F32, YK_SHAPE(4), YK_ZEROS, NULL);
+  yk_value one = yk_mul(f.g, yk_scalar_f32(f.g, 0.5f), yk_scalar_f32(f.g, 2)), add = yk_assign_add(f.g, v, yk_mul(f.g, yk_read(v), one));
+  YK_CONTROL(f.g, 1, &add) { after = yk_add(f.g, yk_read(v), yk_scalar_f32(f.g, 1)); }
+  CHECK_OK(fixture_compile(&f, 0, NULL, NULL, 1, &after, 1, &add));
+  fixture_close(&f);
+}
+
 static void names_what_is_missing(void **state) {
   yk_fixture f;
   yk_desc d;
@@ -258,6 +271,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(prunes_and_folds),
     cmocka_unit_test(merges_equal_nodes),
+    cmocka_unit_test(keeps_constants_that_wait),
     cmocka_unit_test(names_what_is_missing),
     cmocka_unit_test(copies_between_devices_once),
     cmocka_unit_test(orders_variable_accesses),

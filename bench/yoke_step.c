@@ -1,7 +1,9 @@
 /*
  * yoke_step.c - times Yoke's own whole training step, through the public headers alone.
  *
- *   yoke_step MODEL [DEVICES [BATCH [SECONDS]]]     MODEL: cifar10, resnet20, mlp, or trivial (y = x*2 + 1)
+ *   yoke_step MODEL [DEVICES [BATCH [SECONDS [STRATEGY [deterministic]]]]]
+ *
+ * MODEL: cifar10, resnet20, mlp, or trivial (y = x*2 + 1). STRATEGY: auto, home, sharded or mirrored.
  *
  * DEVICES is a list such as cpu:0, "cpu:0,cpu:1" or "gpu:0,gpu:1"; GPUs are virtual ones, and all share the cores. The pictures
  * are the same ones each step, as the other contenders have them; the step still fetches them through its queue operation. A
@@ -32,6 +34,7 @@ typedef struct setup {
   char names[MAX_DEVICES][24];
   const char *at[MAX_DEVICES];
   size_t n;
+  yk_strategy strategy;
   yk_session_options session;
 } setup;
 
@@ -86,10 +89,13 @@ static int parse_devices(setup *s) {
 }
 
 static int parse(int argc, char **argv, setup *s) {
-  if (argc < 2 || argc > 5) {
-    fprintf(stderr, "usage: yoke_step MODEL [DEVICES [BATCH [SECONDS]]]\n");
+  if (argc < 2 || argc > 7) {
+    fprintf(stderr, "usage: yoke_step MODEL [DEVICES [BATCH [SECONDS [STRATEGY [deterministic]]]]]\n");
     return 2;
   }
+  while (argc > 5 && strcmp(argv[5], yk_strategy_name(s->strategy)) != 0)
+    if (yk_strategy_name(++s->strategy) == NULL) return die("no such strategy; there are auto, home, sharded and mirrored");
+  if (argc > 6 && strcmp(argv[6], "deterministic") != 0) return die("the last word may be: deterministic");
   const yk_model *m = yk_model_find(argv[1]);
   bool trivial = strcmp(argv[1], "trivial") == 0;
   if (m == NULL && !trivial) return die("no such model; there are cifar10, resnet20, mlp and trivial");
@@ -99,7 +105,9 @@ static int parse(int argc, char **argv, setup *s) {
   s->seconds = bench_number(argc > 4 ? argv[4] : NULL, 3);
   if (isnan(batch) || batch > 1e6 || isnan(s->seconds)) return die("BATCH and SECONDS must be numbers above 0");
   s->batch = trivial ? 2 : (int64_t)batch;
-  return parse_devices(s);
+  int status = parse_devices(s);
+  s->session.deterministic = argc > 6;
+  return status;
 }
 
 /* ---- a training step ------------------------------------------------------------------------------------------------ */
@@ -124,6 +132,7 @@ static yk_code prepare(const setup *s, const yk_source *source, run *r) {
   o.batch = s->batch;
   o.ndevices = s->n;
   o.devices = s->at;
+  o.strategy = s->strategy;
   YK_DEVICE(r->graph, "/cpu:0") { o.learning_rate = yk_scalar_f32(r->graph, LEARNING_RATE); }
   yk_build_towers(r->graph, &o, &towers);
   yk_value init = yk_global_variables_initializer(r->graph);

@@ -61,6 +61,7 @@ typedef struct yk_tower_options {
   yk_strategy strategy;
   size_t replicas;                /* towers, in equal blocks over the devices, of which there may not be more; 0 = one a device. In a
                                      deterministic session the bits depend on this number, not on that of devices */
+  bool sync_batch_norm;           /* batch normalisation by the statistics of the whole batch, not of each replica's part */
 } yk_tower_options;
 #define YK_TOWER_OPTIONS_INIT { .size = sizeof(yk_tower_options) }
 

@@ -76,6 +76,8 @@ typedef struct yk_batch_norm_options {
   bool   training;               /* use and keep track of this batch's statistics; otherwise the moving ones */
   double momentum, epsilon;      /* 0 = 0.99, 1e-3: moving = momentum*moving + (1-momentum)*batch */
   bool   no_scale, no_center;    /* leave gamma, beta out (1 and 0) */
+  bool   sync;                   /* training: the exact statistics over all replicas (uses of one moving pair), whatever their shares;
+                                    all of them must be part of a step. Slower: in several passes over x */
 } yk_batch_norm_options;
 
 /*

@@ -200,6 +200,10 @@ typedef struct yk_source {
 } yk_source;
 typedef struct yk_dequeue_attrs { const yk_source *source; int64_t rows; } yk_dequeue_attrs;
 
+/* replica_sum: x -> the sum of x over the nodes of one group, a replica each, in the order of replicas. A step must have all of them; one
+ * alone is its input. */
+typedef struct yk_replica_attrs { uint64_t group; uint32_t replica; } yk_replica_attrs;
+
 /* reorder: x -> x in another layout. Made by the planner only; both layouts are given in the kernel spec. */
 
 #ifdef __cplusplus

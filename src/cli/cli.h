@@ -39,7 +39,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   bool resume;
   const char *strategy;              /* NULL: auto */
   int64_t replicas, check_replicas;  /* 0: one a device; never */
-  bool deterministic;
+  bool deterministic, sync_batch_norm;
 } yk_cli;
 
 typedef enum yk_verb_id {

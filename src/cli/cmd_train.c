@@ -105,6 +105,7 @@ static yk_code settings(yk_train *t) {
   yk__json_real(&o, "clip_norm", c->clip_norm > 0 ? c->clip_norm : (double)NAN);
   yk__json_int(&o, "seed", yk__job_seed(c));
   yk__json_bool(&o, "deterministic", c->deterministic);
+  yk__json_bool(&o, "sync_batch_norm", c->sync_batch_norm);
   yk__json_text(&o, "virtual_gpus", c->virtual_gpus);
   yk__json_text(&o, "memory_limit", c->memory_limit);
   if (c->memory_fraction > 0) yk__json_real(&o, "memory_fraction", c->memory_fraction);

@@ -173,6 +173,7 @@ yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j) {
   o.optimizer = j->recipe.has_optimizer ? &j->recipe.optimizer : NULL;
   o.clip_norm = c->clip_norm;
   o.strategy = j->strategy;
+  o.sync_batch_norm = c->sync_batch_norm;
   o.replicas = (size_t)c->replicas;                  /* 0: one for each of the devices, be they fewer */
   return o;
 }

@@ -61,6 +61,8 @@ const yk_opt yk__options[] = {
     "parts that each batch is split into, in equal blocks over the devices (default: one a device)" },
   { "--deterministic", NULL, YK__OPT_FLAG, FIELD(deterministic), 0, 0, STEP,
     "the same bits from the same seed and replicas, on any number of devices; slower" },
+  { "--sync-batch-norm", NULL, YK__OPT_FLAG, FIELD(sync_batch_norm), 0, 0, STEP,
+    "batch normalisation by the statistics of the whole batch, not of each replica's part" },
   { "--check-replicas", "K", YK__OPT_INT, FIELD(check_replicas), 1, 1e12, BIT(TRAIN),
     "compare the devices' copies of each variable every K steps (--strategy mirrored)" },
   { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, RUN, "of initial weights, order and distortions (default: 1)" },

@@ -55,6 +55,7 @@ struct yk_graph {
   yk_value run_counter;        /* made on first use */
   uint64_t seed, nseeds;
   bool frozen;
+  bool sync_norm;              /* batch normalisation in training is synchronised without being asked to */
   uint64_t version;            /* raised by every new node */
   yk_code status;
   char message[YK__ERROR_BYTES]; /* of the sticky error; part of the graph, so that telling of no memory needs none */

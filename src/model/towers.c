@@ -10,6 +10,7 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/graph.h"
 #include "model/parts.h"
 #include "model/strategy.h"
 #include "op/registry.h"
@@ -161,8 +162,10 @@ static void build(yk_build *b, yk_towers *out) {
   out->strategy = yk__strategy_choose(&b->o, &out->why);
   out->replicas = b->o.replicas;
   yk__spread_open(b->where, g, &b->o, devices_used(&b->o), &b->spread);
+  g->sync_norm = b->o.sync_batch_norm;
   for (size_t i = 0; i < b->o.replicas; i++)
     if (yk_replica_share(b->o.batch, b->o.replicas, i) > 0) tower(b, i);
+  g->sync_norm = false;
   if (yk_graph_status(g) == YK_OK)                  /* else a tower may lack its gradients */
     YK_DEVICE(g, b->spread.home) { update(b, out); }
 }

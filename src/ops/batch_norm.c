@@ -69,6 +69,64 @@ static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2
   yk_add_to_collection_at(where, g, YK_UPDATE_OPS, op);
 }
 
+/* ---- statistics over replicas ------------------------------------------------------------------------------------ */
+
+/* Elements a channel of x, as f64. */
+static yk_value elements(const char *where, yk_graph *g, yk_value x) {
+  const yk_desc *d = yk_value_desc(g, x);
+  yk_slice_attrs front = { .rank = 1, .size = { d->rank - 1 } };
+  double known = 1;
+  for (int i = 0; i < d->rank - 1; i++) known = d->dim[i] < 0 ? -1 : known < 0 ? known : known * (double)d->dim[i];
+  if (known >= 0) return yk_scalar_at(where, g, YK_F64, known);
+  yk_value dims = yk__build(where, g, &yk__op_slice, &front, 1, yk_shape_at(where, g, x));
+  return yk_cast_at(where, g, yk_reduce_prod_at(where, g, dims, NULL), YK_F64);
+}
+
+/* Mean and variance of x [..., C] of the statistics' type over all replicas: sum of w*mean and of w*(var + (mean - all)^2), with w the
+ * part of all elements that this replica has. `name`: of the moving mean, which all replicas share. */
+static void moments_of_all(const char *where, yk_graph *g, yk_value x, const char *name, uint32_t replica, yk_value out[2]) {
+  uint64_t group = yk__hash(name, strlen(name), 7);
+  const yk_desc *d = yk_value_desc(g, x);
+  int32_t axes[YK_MAX_RANK];
+  yk_value own[2], n, w, off;
+  if (!d) return;
+  for (int i = 0; i < d->rank - 1; i++) axes[i] = i;
+  yk_dtype t = (yk_dtype)d->dtype;
+  yk_moments_at(where, g, x, (uint32_t)d->rank - 1, axes, false, &own[0], &own[1]);
+  n = elements(where, g, x);
+  w = yk_cast_at(where, g, yk_div_at(where, g, n, yk__replica_sum(where, g, n, group, replica)), t);
+  out[0] = yk__replica_sum(where, g, yk_mul_at(where, g, own[0], w), group + 1, replica);
+  off = yk_squared_difference_at(where, g, own[0], out[0]);
+  out[1] = yk__replica_sum(where, g, yk_mul_at(where, g, yk_add_at(where, g, own[1], off), w), group + 2, replica);
+}
+
+/* Number of this use of the pair; they are counted by what they leave in a collection. */
+static uint32_t next_replica(const char *where, yk_graph *g, const yk_variable *moving, yk_value use) {
+  char *key = key_of(where, g, yk_variable_name(moving), "replicas");
+  size_t n = key ? yk_get_collection(g, key, NULL, NULL, 0) : 0;
+  if (key) yk_add_to_collection_at(where, g, key, use);
+  yk__free(key);
+  return (uint32_t)n;
+}
+
+/* (x - mean)/sqrt(var + epsilon)*gamma + beta; the moving pair follows the statistics of all, which the first use knows. */
+static yk_value synchronised(const char *where, yk_graph *g, yk_value x, yk_value gamma, yk_value beta, yk_variable *const moving[2],
+                             const yk_batch_norm_options *o) {
+  const yk_desc *d = yk_value_desc(g, x);
+  yk_variable *pair[2] = { yk_variable_master(moving[0]), yk_variable_master(moving[1]) };
+  yk_dtype given = (yk_dtype)d->dtype, t = (yk_dtype)yk__stat_type(d->dtype);
+  yk_value all[2] = { { 0 }, { 0 } }, scale, y;
+  yk_norm_attrs a = { .epsilon = o->epsilon };
+  uint32_t replica = next_replica(where, g, pair[0], x);
+  if (given != t) x = yk_cast_at(where, g, x, t);
+  moments_of_all(where, g, x, yk_variable_name(pair[0]), replica, all);
+  scale = yk_mul_at(where, g, gamma, yk_rsqrt_at(where, g, yk_add_at(where, g, all[1], yk_scalar_at(where, g, t, yk__norm_epsilon(&a)))));
+  y = yk_add_at(where, g, yk_mul_at(where, g, yk_sub_at(where, g, x, all[0]), scale), beta);
+  if (given != t) y = yk_cast_at(where, g, y, given);
+  if (replica == 0 && y.id) keep_track(where, g, pair, all, o->momentum != 0 ? o->momentum : 0.99);
+  return yk__outputs(g, 1, &y);
+}
+
 /* gamma or beta: the variable, or its constant stand-in of the same shape. */
 static yk_value parameter(const char *where, yk_graph *g, const char *name, bool leave_out, bool ones, yk_dtype t, yk_shape shape,
                           yk_value like) {
@@ -106,6 +164,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   beta = parameter(where, g, "beta", o.no_center, false, t, shape, yk_read(moving[0]));
   if (!o.training)
     return yk__build(where, g, &yk__op_batch_norm_infer, &a, 5, x, gamma, beta, yk_read(moving[0]), yk_read(moving[1]));
+  if (o.sync || g->sync_norm) return synchronised(where, g, x, gamma, beta, moving, &o);
   y = yk__build(where, g, &yk__op_batch_norm_train, &a, 3, x, gamma, beta);
   if (!y.id) return y;
   batch[0] = yk_output(g, y, 1);

@@ -26,6 +26,9 @@ yk_desc yk__per_channel(const yk_desc *x, int64_t channels);
   { make("f32", "f32"), attrs, lo, hi, 0 }, { make("f64", "f64"), attrs, lo, hi, 0 },          \
   { make("f16", "f32"), attrs, lo, hi, 0 }, { make("bf16", "f32"), attrs, lo, hi, 0 }
 
+/* x as replica number `replica` has it, added up over all members of the group. */
+yk_value yk__replica_sum(const char *where, yk_graph *g, yk_value x, uint64_t group, uint32_t replica);
+
 /* Inputs i and j must have one shape. */
 yk_code yk__norm_same_shape(const yk_infer *c, uint16_t i, uint16_t j, const char *name_i, const char *name_j) YK_CHECKED;
 

@@ -13,9 +13,9 @@
 typedef struct yk_pass { const char *name; yk_code (*run)(yk_ir *ir); } yk_pass;
 
 static const yk_pass passes[] = {
-  { "import", yk__pass_import }, { "place", yk__pass_place },         { "simplify", yk__pass_simplify }, { "fuse", yk__pass_fuse },
-  { "merge", yk__pass_merge },   { "partition", yk__pass_partition }, { "order", yk__pass_order },       { "layout", yk__pass_layout },
-  { "memory", yk__pass_memory }, { "encode", yk__pass_encode },
+  { "import", yk__pass_import },       { "place", yk__pass_place }, { "collect", yk__pass_collect }, { "simplify", yk__pass_simplify },
+  { "fuse", yk__pass_fuse },           { "merge", yk__pass_merge }, { "partition", yk__pass_partition }, { "order", yk__pass_order },
+  { "layout", yk__pass_layout },       { "memory", yk__pass_memory }, { "encode", yk__pass_encode },
 };
 
 static yk_code run_passes(yk_ir *ir) {

@@ -116,6 +116,7 @@ yk_code yk__ir_verify(const yk_ir *ir, const char *pass) YK_CHECKED;  /* EINTERN
 /* The passes, in this order; each leaves what its file says. */
 yk_code yk__pass_import(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_place(yk_ir *ir) YK_CHECKED;
+yk_code yk__pass_collect(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_simplify(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_fuse(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_merge(yk_ir *ir) YK_CHECKED;

@@ -5,9 +5,11 @@
  * predecessors have ended, and the node that can start first goes next. Costs are
  * the bytes a node touches, which is crude and enough: what matters is that a
  * stream does not wait for far results while it has near ones to work on. Of
- * nodes that could start at once, those go first that another device waits for;
- * other ties, and thus everything on a single device, keep program order.
+ * nodes that could start at once, that one goes first after which another device
+ * has something to do soonest; other ties, and thus everything on a single device,
+ * keep program order.
  */
+#include <float.h>
 #include "base/error.h"
 #include "plan/ir.h"
 #include "tensor/desc.h"
@@ -18,9 +20,11 @@ typedef struct yk_schedule {
   yk_ir_edges users;
   uint32_t *waiting;           /* [nnode] predecessors not scheduled */
   double *ready, *free_at;     /* [nnode] earliest start; [ndevices] */
-  uint8_t *far;                /* [nnode] work of another device depends on it */
+  double *near;                /* [nnode] least work of this device after it until another one can use what came of it; NEVER */
   uint32_t *open, nopen;       /* nodes that may go next */
 } yk_schedule;
+
+#define NEVER DBL_MAX
 
 static double cost(const yk_ir *ir, const yk_ir_node *n) {
   double bytes = 64;
@@ -38,20 +42,23 @@ static double start_of(const yk_schedule *s, uint32_t id) {
   return dev != YK__NO_DEV && s->free_at[dev] > ready ? s->free_at[dev] : ready;
 }
 
-/* Fill in s->far. What takes from outside, such as the next examples of a queue, stays in program order: those before one
+/* Fill in s->near. What takes from outside, such as the next examples of a queue, stays in program order: those before one
  * that another device waits for are waited for too. */
-static void mark_far(yk_schedule *s) {
+static void find_near(yk_schedule *s) {
   yk_ir *ir = s->ir;
-  int taken_far = 0;
+  double taken = NEVER;
+  for (uint32_t id = 0; id < ir->nnode; id++) s->near[id] = NEVER;
   for (uint32_t t = ir->norder; t-- > 0;) {
     uint32_t id = s->topo[t];
     const yk_ir_node *n = &ir->node[id];
-    int takes = n->kind == YK_IR_OP && n->nin == 0 && (n->op->traits & YK_STATEFUL) != 0;
-    if (takes && taken_far) s->far[id] = 1;
-    if (takes && s->far[id]) taken_far = 1;
+    if (n->kind == YK_IR_OP && n->nin == 0 && (n->op->traits & YK_STATEFUL) != 0) {
+      if (taken < s->near[id]) s->near[id] = taken;
+      taken = s->near[id];
+    }
     for (uint32_t k = 0; k < n->nin + n->nctrl; k++) {
       uint32_t before = yk__ir_pred(ir, n, k);
-      if (before != 0 && (s->far[id] || ir->node[before].dev != n->dev)) s->far[before] = 1;
+      double after = before != 0 && ir->node[before].dev != n->dev ? 0 : s->near[id] < NEVER ? s->near[id] + cost(ir, n) : NEVER;
+      if (before != 0 && after < s->near[before]) s->near[before] = after;
     }
   }
 }
@@ -59,7 +66,7 @@ static void mark_far(yk_schedule *s) {
 static int goes_before(const yk_schedule *s, uint32_t a, uint32_t b) {
   double start_a = start_of(s, a), start_b = start_of(s, b);
   if (start_a < start_b || start_a > start_b) return start_a < start_b;
-  if (s->far[a] != s->far[b]) return s->far[a];
+  if (s->near[a] < s->near[b] || s->near[a] > s->near[b]) return s->near[a] < s->near[b];
   return s->rank[a] < s->rank[b];
 }
 
@@ -88,7 +95,7 @@ static void simulate(yk_schedule *s) {
     s->rank[s->topo[t]] = t;
     if (s->waiting[s->topo[t]] == 0) s->open[s->nopen++] = s->topo[t];
   }
-  mark_far(s);
+  find_near(s);
   for (uint32_t t = 0; t < ir->norder; t++) {
     uint32_t id = take_next(s);
     double end = start_of(s, id) + cost(ir, &ir->node[id]);
@@ -109,9 +116,9 @@ yk_code yk__ir_schedule(yk_ir *ir) {
   s.ready = yk__calloc(ir->nnode, sizeof *s.ready);
   s.free_at = yk__calloc(ir->req->devices->n, sizeof *s.free_at);
   s.open = yk__calloc(ir->nnode, sizeof *s.open);
-  s.far = yk__calloc(ir->nnode, sizeof *s.far);
+  s.near = yk__alloc(ir->nnode * sizeof *s.near);
   if (ir->order != NULL && s.rank != NULL && s.waiting != NULL && s.ready != NULL && s.free_at != NULL && s.open != NULL &&
-      s.far != NULL && yk__ir_edges(ir, &s.users)) {
+      s.near != NULL && yk__ir_edges(ir, &s.users)) {
     simulate(&s);
     rc = YK_OK;
   }
@@ -122,6 +129,6 @@ yk_code yk__ir_schedule(yk_ir *ir) {
   yk__free(s.ready);
   yk__free(s.free_at);
   yk__free(s.open);
-  yk__free(s.far);
+  yk__free(s.near);
   return rc;
 }

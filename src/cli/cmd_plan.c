@@ -45,13 +45,13 @@ static yk_device_memory memory_of(const plan *p, size_t i) {
 
 static void put_headline(const plan *p, const yk_survey *v) {
   const yk_job *j = &p->job;
-  int64_t n = (int64_t)j->devices.n;
+  size_t n = j->replicas;
   double f = total(v, p->ndevices, YK__FORWARD), b = total(v, p->ndevices, YK__BACKWARD), u = total(v, p->ndevices, YK__UPDATE);
   char names[YK__MAX_CHOSEN * 12];
   yk__job_devices(j, names, sizeof names);
   printf("%s on %s: global batch %lld", j->model->name, names, (long long)j->batch);
-  for (int64_t i = 0; i < n && n > 1; i++)
-    printf(" %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
+  for (size_t i = 0; i < n && n > 1; i++) printf(" %s %lld", i == 0 ? "=" : "+", (long long)yk_replica_share(j->batch, n, i));
+  printf("; strategy %s", yk_strategy_name(j->towers.strategy));
   printf("\n%lld parameters; %.4g GFLOP a step: forward %.4g, backward %.4g, update %.3g\n", (long long)j->parameters, (f + b + u) * 1e-9,
          f * 1e-9, b * 1e-9, u * 1e-9);
 }
@@ -197,6 +197,7 @@ static void put_json(const plan *p, const yk_survey *v, const yk_expectation *x)
   for (size_t i = 0; i < j->devices.n; i++) yk__json_text(&o, NULL, j->devices.at[i]);
   yk__json_close(&o, ']');
   yk__json_int(&o, "batch", j->batch);
+  yk__json_text(&o, "strategy", yk_strategy_name(j->towers.strategy));
   yk__json_int(&o, "parameters", j->parameters);
   yk__json_open(&o, "flops", '{');
   for (int k = 0; k < YK__NPHASES; k++) yk__json_real(&o, phase[k], total(v, p->ndevices, (yk_phase)k));

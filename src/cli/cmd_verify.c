@@ -35,12 +35,11 @@ static void put_comparison(const yk_comparison *c) {
 }
 
 static void put_text(const yk_job *j, const yk_verify_job *v, const yk_verdict *r) {
-  int64_t n = (int64_t)j->devices.n;
+  size_t n = j->replicas;
   char names[YK__MAX_CHOSEN * 12];
   yk__job_devices(j, names, sizeof names);
   printf("%s on %s: global batch %lld", j->model->name, names, (long long)j->batch);
-  for (int64_t i = 0; i < n && n > 1; i++)
-    printf(" %s %lld", i == 0 ? "=" : "+", (long long)(j->batch / n + (i < j->batch % n ? 1 : 0)));
+  for (size_t i = 0; i < n && n > 1; i++) printf(" %s %lld", i == 0 ? "=" : "+", (long long)yk_replica_share(j->batch, n, i));
   printf("; %lld steps, tolerance %g of each tensor's largest value\n", (long long)v->steps, v->tolerance);
   put_comparison(&r->replicas);
   put_comparison(&r->whole);
@@ -112,8 +111,8 @@ static int run(const yk_cli *c, yk_job *j) {
   int status = yk__job_model(c, j);
   if (status == 0 && c->steps > YK__VERIFY_STEPS)
     status = yk__die(YK__EXIT_USAGE, "--steps '%lld': expected at most %d to verify", (long long)c->steps, YK__VERIFY_STEPS);
-  if (status == 0 && (size_t)j->batch < j->devices.n)
-    status = yk__die(YK__EXIT_USAGE, "--batch %lld is less than one example for each of %zu devices", (long long)j->batch, j->devices.n);
+  if (status == 0 && (size_t)j->batch < j->replicas)
+    status = yk__die(YK__EXIT_USAGE, "--batch %lld is less than one example for each of %zu replicas", (long long)j->batch, j->replicas);
   if (status == 0) status = yk__job_data(c, j, true, false);
   if (status != 0) return status;
   yk_verify_job v = { .towers = yk__job_towers(c, j), .data = j->train, .queue = yk__job_queue(c, j), .session = j->devices.session,

@@ -302,13 +302,16 @@ static void say(const yk_verify_job *j, yk_verdict *v) {
     snprintf(v->text, sizeof v->text, "NOT the same as %s: the losses differ", c->what);
 }
 
+/* Replicas of the devices' side. */
+static size_t count(const yk_verify_job *j) { return j->towers.replicas != 0 ? j->towers.replicas : j->towers.ndevices; }
+
 static yk_code check(const yk_verify_job *j) {
   if (j->steps < 1 || j->steps > YK__VERIFY_STEPS)
     return YK_FAIL(EINVAL, "%lld steps, expected 1 to %d", (long long)j->steps, YK__VERIFY_STEPS);
   if (!(j->tolerance >= 0)) return YK_FAIL(EINVAL, "a tolerance of %g, expected 0 or more", j->tolerance);
-  if (j->towers.ndevices == 0 || j->towers.batch < (int64_t)j->towers.ndevices)
-    return YK_FAIL(EINVAL, "a batch of %lld on %zu devices, expected a device and at least one example for each", (long long)j->towers.batch,
-                   j->towers.ndevices);
+  if (j->towers.ndevices == 0 || j->towers.batch < (int64_t)count(j))
+    return YK_FAIL(EINVAL, "a batch of %lld for %zu replicas, expected a replica and at least one example for each", (long long)j->towers.batch,
+                   count(j));
   return YK_OK;
 }
 

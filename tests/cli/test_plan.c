@@ -47,7 +47,7 @@ static void test_time(void **state) {
   free(json);
   char *text = SUCCEEDS("plan", "mlp", "--batch", "4");
   assert_non_null(strstr(text, "step time to expect: "));
-  assert_non_null(strstr(text, "mlp on /cpu:0: global batch 4\n"));
+  assert_non_null(strstr(text, "mlp on /cpu:0: global batch 4; strategy home\n"));
   free(text);
 }
 

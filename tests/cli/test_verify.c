@@ -41,7 +41,7 @@ static void test_not_verified(void **state) {
 
 static void test_refused(void **state) {
   (void)state;
-  FAILS(2, "less than one example for each of 8 devices", NET, "--virtual-gpus", "8:64MiB");
+  FAILS(2, "less than one example for each of 8 replicas", NET, "--virtual-gpus", "8:64MiB");
   FAILS(2, "expected at most 32 to verify", NET, "--steps", "33");
   FAILS(2, "--tolerance '2': expected a number from 0 to 1", NET, "--tolerance", "2");
   FAILS(3, "no usable GPU for /gpu:1", NET, "--devices", "gpu:1");

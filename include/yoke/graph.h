@@ -131,6 +131,17 @@ void yk_control_pop_at(const char *where, yk_graph *g);
 #define yk_control_push(...) yk_control_push_at(YK_HERE, __VA_ARGS__)
 #define yk_control_pop(g)    yk_control_pop_at(YK_HERE, g)
 
+/*
+ * Nodes made inside that write variables (assignments, optimizers' updates, moving averages) change nothing in a run where `ok`, a
+ * bool scalar, is false; their results are then the old values. The inner scope counts alone; {0} forgets outer guards, and so do
+ * the initial values of variables made inside. Sticky errors: EINVAL (no bool scalar).
+ */
+void yk_guard_push_at(const char *where, yk_graph *g, yk_value ok);
+void yk_guard_pop_at(const char *where, yk_graph *g);
+yk_value yk_guard(const yk_graph *g);                     /* the one in force; {0}: none */
+#define yk_guard_push(...) yk_guard_push_at(YK_HERE, __VA_ARGS__)
+#define yk_guard_pop(g)    yk_guard_pop_at(YK_HERE, g)
+
 /* Runs its body once; each block counts with a variable of its own, so that nested ones do not shadow each other. */
 #define YK__BLOCK(push, pop)          YK__BLOCK2(push, pop, __COUNTER__)
 #define YK__BLOCK2(push, pop, n)      YK__BLOCK3(push, pop, n)
@@ -140,6 +151,7 @@ void yk_control_pop_at(const char *where, yk_graph *g);
 #define YK_REPLICA(g, setter)   YK__BLOCK(yk_replica_push(g, setter), yk_device_pop(g))
 #define YK_COLOCATE(g, v)       YK__BLOCK(yk_colocate_push(g, v), yk_colocate_pop(g))
 #define YK_CONTROL(g, n, ops)   YK__BLOCK(yk_control_push(g, n, ops), yk_control_pop(g))
+#define YK_GUARD(g, ok)         YK__BLOCK(yk_guard_push(g, ok), yk_guard_pop(g))
 
 /* ---- variables ------------------------------------------------------------------------------------------ */
 

@@ -63,6 +63,9 @@ yk_value yk_cast_at(const char *where, yk_graph *g, yk_value x, yk_dtype dtype);
 /* x, or a failure of the run if it holds NaN or infinity, telling which and `message` (copied; may be NULL). */
 yk_value yk_check_numerics_at(const char *where, yk_graph *g, yk_value x, const char *message);
 #define yk_check_numerics(...) yk_check_numerics_at(YK_HERE, __VA_ARGS__)
+/* Bool scalar: does none of n values of float types, 1 or more, hold a NaN or, unless nan_only, an infinity? Has no gradient. */
+yk_value yk_all_finite_at(const char *where, yk_graph *g, size_t n, const yk_value *x, bool nan_only);
+#define yk_all_finite(...) yk_all_finite_at(YK_HERE, __VA_ARGS__)
 
 /* -x, |x|, sign (-1, 0, 1), x*x: floats and integers. */
 yk_value yk_neg_at(const char *where, yk_graph *g, yk_value x);

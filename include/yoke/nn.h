@@ -96,6 +96,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
  * the ops that yk_batch_norm added to YK_UPDATE_OPS. A pair used once keeps its op; one used n times gets a new one, on the device of
  * its variables. A graph without any gives an op that does nothing.
  */
+/* Under a guard (yk_guard_push()) these updates heed it; what else is in YK_UPDATE_OPS was made before and does not. */
 yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g);
 /* One op that runs what has to run beside a training step: yk_batch_norm_updates(), and everything else in YK_UPDATE_OPS. */
 yk_value yk_update_ops_at(const char *where, yk_graph *g);

@@ -39,7 +39,8 @@ enum {
   YK_PORT_NODIFF   = 4,
   YK_PORT_HOST     = 8,        /* the kernel's function touches host objects: /cpu only */
   YK_PORT_SHAPE    = 16,       /* only the description is used, never the data: no dependency on the bytes */
-  YK_PORT_WRITE    = 32        /* a variable, read and overwritten in place */
+  YK_PORT_WRITE    = 32,       /* a variable, read and overwritten in place */
+  YK_PORT_GUARD    = 64        /* the last port, optional: a bool scalar; where it is false the node changes no variable */
 };
 #define YK_T(dtype) (1u << (dtype))
 #define YK_FLOATS   (YK_T(YK_F32) | YK_T(YK_F64) | YK_T(YK_F16) | YK_T(YK_BF16))

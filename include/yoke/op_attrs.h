@@ -37,6 +37,8 @@ typedef struct yk_variable_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_
  * momentum_update: w...(write), a...(write), g..., lr, m -> op      a = m*a + g; w -= lr*a   (nesterov: w -= lr*g + lr*m*a)
  *                  keras: a = m*a - lr*g; w += a                    (nesterov: w += m*a - lr*g)
  * ema_update:      s...(write), v..., decay             -> op       s -= (1-decay)*(s - v)
+ * Every operation with a (write) port takes one more input at the end if it is given one: guard, a bool scalar. Where it is false
+ * nothing is written, and the result, if there is one, is the old value.
  * lr, m, decay are scalars of the dtype of w. All three are YK_MERGE: groups of n, then the shared scalars. */
 typedef struct yk_update_attrs { uint32_t n; int32_t nesterov, keras; } yk_update_attrs;
 
@@ -81,6 +83,8 @@ typedef struct yk_alpha_attrs { double alpha; } yk_alpha_attrs;           /* lea
 typedef struct yk_gelu_attrs { int32_t approximate; } yk_gelu_attrs;      /* gelu(_grad): 1 = the tanh form */
 typedef struct yk_clip_attrs { double lo, hi; } yk_clip_attrs;            /* clip: x -> y; clip_grad: dy, x -> dx (inclusive bounds) */
 typedef struct yk_cast_attrs { int32_t dtype; } yk_cast_attrs;            /* cast: x -> y; float to integer truncates and saturates, NaN gives 0 */
+/* all_finite: x... (floats of any types, shapes and layouts) -> bool scalar: no element is NaN or, unless nan_only, infinite. */
+typedef struct yk_finite_attrs { int32_t nan_only; } yk_finite_attrs;
 typedef struct yk_check_attrs { const char *message; } yk_check_attrs;    /* check_numerics: x -> x; fails on NaN or infinity, telling which and the message */
 
 /* ---- reductions ------------------------------------------------------------------------------------------

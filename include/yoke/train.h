@@ -122,6 +122,21 @@ yk_value yk_apply_gradients_at(const char *where, yk_graph *g, const yk_optimize
 yk_value yk_minimize_at(const char *where, yk_graph *g, const yk_optimizer *opt, yk_value loss, yk_variable *global_step);
 #define yk_minimize(...) yk_minimize_at(YK_HERE, __VA_ARGS__)
 
+/* ---- steps that go wrong ------------------------------------------------------------------------------------------- */
+
+/*
+ * Bool scalar: true where none of nx values (a loss, a learning rate) and none of n gradients holds a NaN or, unless nan_only, an
+ * infinity. Each is looked at where it is; pairs without a gradient are skipped, of sparse ones the values count. As the guard of an
+ * update it keeps a step that went wrong from changing anything:
+ *
+ *   yk_value ok = yk_all_good(g, 1, &loss, n, grads, false);
+ *   YK_GUARD(g, ok) { train = yk_apply_gradients(g, &adam, n, grads, step); }
+ *
+ * Fetch it with the loss; where it is false, yk_step_examine() tells which operation did it.
+ */
+yk_value yk_all_good_at(const char *where, yk_graph *g, size_t nx, const yk_value *x, size_t n, const yk_gradient *grads, bool nan_only);
+#define yk_all_good(...) yk_all_good_at(YK_HERE, __VA_ARGS__)
+
 /* ---- accumulation ------------------------------------------------------------------------------------------------ */
 
 /*

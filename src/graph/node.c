@@ -169,6 +169,19 @@ static yk_code append(making *m, yk_value *out) {
   return YK_OK;
 }
 
+/* The guard of the scope as one more input, in a heap array for the caller to free; NULL if there is none. */
+static yk_code add_guard(making *m, yk_value **with) {
+  yk_value guard = yk__scope_guard(m->g, m->op, m->attrs, m->nin);
+  *with = NULL;
+  if (!guard.id) return YK_OK;
+  yk_value *all = yk__alloc((m->nin + 1u) * sizeof *all);
+  if (!all) return YK_ENOMEM;
+  for (uint16_t i = 0; i < m->nin; i++) all[i] = m->in[i];
+  all[m->nin++] = guard;
+  m->in = *with = all;
+  return YK_OK;
+}
+
 yk_value yk_add_node_at(const char *where, yk_graph *g, const yk_op *op, const void *attrs, const yk_value *in, uint16_t nin,
                         uint16_t nout) {
   yk_value out = { 0 };
@@ -179,8 +192,11 @@ yk_value yk_add_node_at(const char *where, yk_graph *g, const yk_op *op, const v
                             "cannot grow it; build before running, or call yk_graph_unfreeze()", op->label);
   making m = { .where = where, .g = g, .op = op, .attrs = yk__attrs_or_zero(op, attrs), .in = in, .nin = nin,
                .nout = nout ? nout : yk__op_nout(op, attrs) };
-  yk_code code = infer(&m);
+  yk_value *with;
+  yk_code code = add_guard(&m, &with);
+  if (code == YK_OK) code = infer(&m);
   if (code == YK_OK) code = append(&m, &out);
+  yk__free(with);
   yk__free(m.desc);
   yk__free(m.ctrl);
   return code == YK_OK ? out : yk__graph_fail(where, g, code);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/scopes.h"
 #include "op/registry.h"
+#include "tensor/desc.h"
 
 void yk__scopes_free(yk_graph *g) {
   struct yk_graph_scopes *s = g->scopes;
@@ -23,7 +24,7 @@ void yk__scopes_free(yk_graph *g) {
 }
 
 static const char *kind_name(yk_scope_kind kind) {
-  static const char *const name[] = { "name scope", "device scope", "colocation scope", "control scope", "variable scope" };
+  static const char *const name[] = { "name scope", "device scope", "colocation scope", "control scope", "variable scope", "guard" };
   return name[kind];
 }
 
@@ -31,7 +32,7 @@ yk_frame *yk__scope_open(const char *where, yk_graph *g, yk_scope_kind kind) {
   if (!yk__graph_ok(g)) return NULL;
   struct yk_graph_scopes *s = g->scopes;
   yk_frame f = { .kind = kind, .where = where, .name = yk__names_current(g), .ndevice = s->ndevice,
-                 .ncolocate = s->ncolocate, .ncontrol = s->ncontrol };
+                 .ncolocate = s->ncolocate, .ncontrol = s->ncontrol, .guard = s->guard };
   if (YK_PUSH(s->frame, s->nframe, s->frame_cap, f)) return &s->frame[s->nframe - 1];
   yk__graph_fail(where, g, YK_ENOMEM);
   return NULL;
@@ -54,6 +55,7 @@ bool yk__scope_close(const char *where, yk_graph *g, yk_scope_kind kind, yk_fram
   s->ndevice = f.ndevice;
   s->ncolocate = f.ncolocate;
   s->ncontrol = f.ncontrol;
+  s->guard = f.guard;
   yk__names_set(g, f.name);
   *was = f;
   return true;
@@ -179,4 +181,28 @@ yk_code yk__scope_control(const yk_graph *g, uint32_t **ctrl, uint32_t *n, uint3
         if (!YK_PUSH(*ctrl, *n, *cap, f->node[k])) return YK_ENOMEM;
   }
   return YK_OK;
+}
+
+/* ---- guards ---- */
+
+void yk_guard_push_at(const char *where, yk_graph *g, yk_value ok) {
+  if (!yk__scope_open(where, g, YK__SCOPE_GUARD)) return;
+  const yk_desc *d = ok.id ? yk_value_desc(g, ok) : NULL;
+  char text[YK__DESC_TEXT];
+  g->scopes->guard = ok;
+  if (ok.id && !d) yk_graph_fail_at(where, g, YK_EINVAL, "yk_guard_push: not a value of this graph");
+  else if (d && (d->dtype != YK_BOOL || d->rank != 0))
+    yk_graph_fail_at(where, g, YK_EINVAL, "yk_guard_push: the guard is %s, expected a bool scalar", yk__desc_text(d, text, sizeof text));
+}
+
+void yk_guard_pop_at(const char *where, yk_graph *g) { close_plain(where, g, YK__SCOPE_GUARD); }
+
+yk_value yk_guard(const yk_graph *g) { return g ? g->scopes->guard : (yk_value){ 0 }; }
+
+yk_value yk__scope_guard(const yk_graph *g, const yk_op *op, const void *attrs, uint16_t nin) {
+  const yk_port *last = op->in;
+  if (!g->scopes->guard.id || !last->name) return (yk_value){ 0 };
+  while (last[1].name) last++;
+  if (!(last->flags & YK_PORT_GUARD) || yk__op_in_port(op, attrs, (uint16_t)(nin + 1), nin) != last) return (yk_value){ 0 };
+  return g->scopes->guard;
 }

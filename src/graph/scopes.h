@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 
 typedef enum yk_scope_kind {
-  YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE
+  YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE, YK__SCOPE_GUARD
 } yk_scope_kind;
 
 typedef struct yk_device_frame {       /* one entry of the device stack */
@@ -29,6 +29,7 @@ typedef struct yk_frame {
   const char *where;
   const char *name;                    /* state before the push */
   uint32_t ndevice, ncolocate, ncontrol;
+  yk_value guard;
   struct yk_variable_scope *variable;
   struct yk_scope_count *counts;       /* of variable scopes, to be put back; NULL = only those below `variable` are cleared */
   uint32_t ncounts;
@@ -39,6 +40,7 @@ struct yk_graph_scopes {
   yk_device_frame *device;   uint32_t ndevice, device_cap;
   uint32_t *colocate;        uint32_t ncolocate, colocate_cap;    /* node ids, 0 = barrier */
   yk_control_frame *control; uint32_t ncontrol, control_cap;
+  yk_value guard;                                                 /* {0}: none */
 };
 
 /* scopes.c: a new frame with the present state (NULL after recording the error); close the innermost, which must be of `kind`
@@ -56,6 +58,8 @@ void yk__replica_device(yk_replica_setter *s, const yk_desc *stored, yk_device_s
 uint32_t yk__scope_colocate(const yk_graph *g, uint32_t i);
 /* Append the control inputs of a node about to be made to *ctrl (heap). */
 yk_code yk__scope_control(const yk_graph *g, uint32_t **ctrl, uint32_t *n, uint32_t *cap) YK_CHECKED;
+/* What a node about to be made takes at its last port, beside its nin inputs: the guard of the scope, or {0}. */
+yk_value yk__scope_guard(const yk_graph *g, const yk_op *op, const void *attrs, uint16_t nin);
 void yk__scopes_free(yk_graph *g);
 
 /* names.c */

@@ -118,7 +118,8 @@ static yk_code make(const request *r, yk_variable **out) {
   *v = (yk_variable){ .g = g, .index = g->nvariable, .name = yk__bump_str(&g->arena, r->name), .where = r->where,
                       .desc = r->desc, .trainable = !(r->options && r->options->not_trainable) };
   if (!v->name) return YK_ENOMEM;
-  yk_control_push_at(r->where, g, 0, NULL);               /* a first value must not wait for a step's work */
+  yk_control_push_at(r->where, g, 0, NULL);               /* a first value must not wait for a step's work, */
+  yk_guard_push_at(r->where, g, (yk_value){ 0 });         /* nor for its success */
   yk_name_scope_push_at(r->where, g, NULL);
   yk_name_scope_push_at(r->where, g, r->name);
   if (yk__graph_ok(g)) make_nodes(r, v);
@@ -129,6 +130,7 @@ static yk_code make(const request *r, yk_variable **out) {
   }
   yk_name_scope_pop_at(r->where, g);
   yk_name_scope_pop_at(r->where, g);
+  yk_guard_pop_at(r->where, g);
   yk_control_pop_at(r->where, g);
   if (code == YK_OK) *out = v;
   return code;

@@ -106,7 +106,7 @@ static yk_code check_count(const yk_op *op, const void *attrs, uint16_t nin) {
     return YK_FAIL(EINVAL, "%s takes %u input%s, got %u", op->label, c.total, c.total == 1 ? "" : "s", nin);
   }
   unsigned want = each(op, attrs, c, nin) * c.variadic + single;
-  if (nin != want || nin <= single)
+  if (nin > want || nin + c.optional < want || nin + c.optional <= single)
     return YK_FAIL(EINVAL, "%s takes %u inputs and %u equal group%s of others (%u here), got %u", op->label, single,
                    c.variadic, c.variadic == 1 ? "" : "s", want > single ? want - single : 1, nin);
   return YK_OK;

@@ -17,8 +17,8 @@ static yk_code ref(const yk_ref *c) { return yk__update_ref(c, 2, 1, rule); }
 static yk_code infer_rows(const yk_infer *c) { return yk__update_infer_rows(c, 2, 1); }
 static yk_code ref_rows(const yk_ref *c) { return yk__update_ref_rows(c, 2, 1, rule); }
 
-static const yk_port in[] = { YK__WRITTEN("w", 0), YK__WRITTEN("acc", 1), YK__GRADIENT, YK__RATE, { 0 } };
-static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__WRITTEN("acc", 1), YK__ROWS, YK__RATE, { 0 } };
+static const yk_port in[] = { YK__WRITTEN("w", 0), YK__WRITTEN("acc", 1), YK__GRADIENT, YK__RATE, YK__UPDATE_END };
+static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__WRITTEN("acc", 1), YK__ROWS, YK__RATE, YK__UPDATE_END };
 static const yk_attr attrs[] = {
   YK__COUNT(yk_rule_attrs), YK__FLAG(yk_rule_attrs, keras), YK__REAL(yk_rule_attrs, epsilon, 0, 0, YK__HUGE), { 0 }
 };

@@ -21,7 +21,7 @@ static yk_code ref(const yk_ref *c) { return yk__update_ref(c, 3, 3, rule); }
 
 static const yk_port in[] = {
   YK__WRITTEN("w", 0), YK__WRITTEN("m", 1), YK__WRITTEN("v", 1), YK__GRADIENT, YK__RATE, { "p1", YK_T(YK_F32), 0, 0 },
-  { "p2", YK_T(YK_F32), 0, 0 }, { 0 }
+  { "p2", YK_T(YK_F32), 0, 0 }, YK__UPDATE_END
 };
 static const yk_attr attrs[] = {
   YK__COUNT(yk_rule_attrs), YK__FLAG(yk_rule_attrs, nesterov), YK__REAL(yk_rule_attrs, beta1, 0, 0, 1),
@@ -35,6 +35,7 @@ static const yk_rule_attrs plain = { USUAL }, decayed = { USUAL, .decay = 0.01 }
 static const yk_case cases[] = {
   { "T[]; T[]; T[]; T[]; f32[]; f32[]; f32[]", &plain, 0.1, 0.9, 0 },
   { "T[33]; T[33]; T[33]; T[33]; f32[]; f32[]; f32[]", &decayed, 0.1, 0.9, 0 },
+  { "T[33]; T[33]; T[33]; T[33]; f32[]; f32[]; f32[]; bool[]", &plain, 0.1, 0.9, 0 },
   { "T[4,7,5]; T[4,7,5]; T[4,7,5]; T[4,7,5]; f32[]; f32[]; f32[]", &nesterov, 0.1, 0.9, 0 },
   { "T[7]; T[0,3]; T[7]; T[0,3]; T[7]; T[0,3]; T[7]; T[0,3]; f32[]; f32[]; f32[]", &two, 0.1, 0.9, 0 }, { 0 }
 };

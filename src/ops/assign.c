@@ -10,6 +10,7 @@ static yk_code infer(const yk_infer *c) {
   if (yk__shape_merge(&c->in[0], &c->in[1], &out) != YK_OK)
     return YK_FAIL(EINVAL, "the value is %s, but the variable is %s", yk__desc_text(&c->in[1], a, sizeof a),
                    yk__desc_text(&c->in[0], b, sizeof b));
+  if (c->nin > 2) YK_TRY(yk__want_scalar(c, "guard", 2));
   c->out[0] = yk__as(&c->in[0], c->in[0].dtype);
   return YK_OK;
 }
@@ -18,8 +19,9 @@ static yk_code infer(const yk_infer *c) {
 static yk_code store(const yk_ref *c, double keep, double times) {
   double *variable = (double *)(uintptr_t)c->in[0];
   int64_t n = yk__desc_count(&c->din[0]);
+  bool off = c->nin > 2 && c->in[2] && c->in[2][0] == 0;
   for (int64_t i = 0; i < n; i++) {
-    variable[i] = (keep != 0 ? variable[i] : 0) + times * c->in[1][i];
+    if (!off) variable[i] = (keep != 0 ? variable[i] : 0) + times * c->in[1][i];
     if (c->out[0]) c->out[0][i] = variable[i];
   }
   return YK_OK;
@@ -29,9 +31,9 @@ static yk_code ref_set(const yk_ref *c) { return store(c, 0, 1); }
 static yk_code ref_add(const yk_ref *c) { return store(c, 1, 1); }
 static yk_code ref_sub(const yk_ref *c) { return store(c, 1, -1); }
 
-static const yk_port in_any[] = { { "ref", YK_ANYTYPE, YK_PORT_WRITE, 0 }, { "value", YK_ANYTYPE, 0, 1 }, { 0 } };
-static const yk_port in_arith[] = { { "ref", YK__ARITH, YK_PORT_WRITE, 0 }, { "value", YK__ARITH, 0, 1 }, { 0 } };
-static const yk_case cases[] = { YK__CASES_SAME_2(NULL, -2, 2), { 0 } };
+static const yk_port in_any[] = { { "ref", YK_ANYTYPE, YK_PORT_WRITE, 0 }, { "value", YK_ANYTYPE, 0, 1 }, YK__GUARD_PORT, { 0 } };
+static const yk_port in_arith[] = { { "ref", YK__ARITH, YK_PORT_WRITE, 0 }, { "value", YK__ARITH, 0, 1 }, YK__GUARD_PORT, { 0 } };
+static const yk_case cases[] = { YK__CASES_SAME_2(NULL, -2, 2), { "T[33]; T[33]; bool[]", NULL, -2, 2, 0 }, { 0 } };
 
 /* Not YK_VIEW, although the result shows the variable: a view would not run. */
 enum { TRAITS = YK_STATEFUL | YK_NO_GRAD };

@@ -208,7 +208,7 @@ static yk_value update_copies(const char *where, yk_graph *g, yk_variable *const
   return both[0];
 }
 
-/* The update of one pair: `single`, its first op, unless there were more uses. */
+/* The update of one pair: `single`, its first op, unless there were more uses, or a guard that did not stand then. */
 static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const moving[2], yk_value single) {
   char *key;
   size_t uses = 0;
@@ -219,7 +219,7 @@ static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const m
   if (!key) return (yk_value){ 0 };
   yk_get_collection(g, key, NULL, &momentum, 1);
   yk__free(key);
-  if (uses > 1) single = update_op(where, g, moving, mean, momentum);
+  if (uses > 1 || yk_guard(g).id != 0) single = update_op(where, g, moving, mean, momentum);
   return update_copies(where, g, moving, mean, momentum, single);
 }
 

@@ -35,6 +35,8 @@ extern const yk_port yk__like1[];                    /* like: shape-only */
 extern const yk_port yk__out1[];                     /* y, any type */
 extern const yk_port yk__out_op[];                   /* no data: the handle of an operation */
 
+#define YK__GUARD_PORT { "guard", YK_T(YK_BOOL), YK_PORT_OPTIONAL | YK_PORT_GUARD, 0 }   /* the last port of what writes variables */
+
 /* ---- attribute tables: YK__INT(yk_axis_attrs, axis, 0, -8, 7); end a table with {0} ----------------------- */
 
 #define YK__ATTR(type, field, kind, n, dflt, lo, hi) { #field, kind, (uint16_t)offsetof(type, field), n, dflt, lo, hi }

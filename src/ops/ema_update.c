@@ -9,6 +9,7 @@ static yk_code infer(const yk_infer *c) { return yk__update_infer(c, 2, 1); }
 
 static yk_code ref(const yk_ref *c) {
   uint32_t n = yk__update_n(c->attrs);
+  if (yk__update_off(c, 2 * n + 1)) return YK_OK;
   double decay = c->in[2 * n][0];
   for (uint32_t k = 0; k < n; k++) {
     double *s = (double *)(uintptr_t)c->in[k];
@@ -20,7 +21,7 @@ static yk_code ref(const yk_ref *c) {
 
 static const yk_port in[] = {
   { "s", YK_FLOATS, YK_PORT_VARIADIC | YK_PORT_WRITE, 0 }, { "v", YK_FLOATS, YK_PORT_VARIADIC, 1 },
-  { "decay", YK_FLOATS, 0, 1 }, { 0 }
+  { "decay", YK_FLOATS, 0, 1 }, YK__UPDATE_END
 };
 static const yk_update_attrs two = { .n = 2 };
 static const yk_case cases[] = {

@@ -22,7 +22,7 @@ static yk_code infer_rows(const yk_infer *c) { return yk__update_infer_rows(c, 3
 static yk_code ref_rows(const yk_ref *c) { return yk__update_ref_rows(c, 3, 1, rule); }
 
 #define SLOTS YK__WRITTEN("w", 0), YK__WRITTEN("n", 1), YK__WRITTEN("z", 1)
-static const yk_port in[] = { SLOTS, YK__GRADIENT, YK__RATE, { 0 } }, in_rows[] = { SLOTS, YK__ROWS, YK__RATE, { 0 } };
+static const yk_port in[] = { SLOTS, YK__GRADIENT, YK__RATE, YK__UPDATE_END }, in_rows[] = { SLOTS, YK__ROWS, YK__RATE, YK__UPDATE_END };
 static const yk_attr attrs[] = {
   YK__COUNT(yk_rule_attrs), YK__REAL(yk_rule_attrs, lr_power, 0, -YK__HUGE, 0), YK__REAL(yk_rule_attrs, l1, 0, 0, YK__HUGE),
   YK__REAL(yk_rule_attrs, l2, 0, 0, YK__HUGE), YK__REAL(yk_rule_attrs, shrinkage, 0, 0, YK__HUGE), { 0 }

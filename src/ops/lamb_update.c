@@ -29,6 +29,7 @@ static void one(const yk_rule_attrs *a, const double *s, int64_t count, double *
 static yk_code ref(const yk_ref *c) {
   yk_rule_attrs a = YK__ATTRS(yk_rule_attrs, c);
   uint32_t n = yk__update_n(c->attrs);
+  if (yk__update_off(c, 4 * n + 3)) return YK_OK;
   double s[3] = { c->in[4 * n][0], c->in[4 * n + 1][0], c->in[4 * n + 2][0] };
   for (uint32_t k = 0; k < n; k++)
     one(&a, s, yk__desc_count(&c->din[k]), (double *)(uintptr_t)c->in[k], (double *)(uintptr_t)c->in[n + k],
@@ -38,7 +39,7 @@ static yk_code ref(const yk_ref *c) {
 
 static const yk_port in[] = {
   YK__WRITTEN("w", 0), YK__WRITTEN("m", 1), YK__WRITTEN("v", 1), YK__GRADIENT, YK__RATE, { "p1", YK_T(YK_F32), 0, 0 },
-  { "p2", YK_T(YK_F32), 0, 0 }, { 0 }
+  { "p2", YK_T(YK_F32), 0, 0 }, YK__UPDATE_END
 };
 static const yk_attr attrs[] = {
   YK__COUNT(yk_rule_attrs), YK__REAL(yk_rule_attrs, beta1, 0, 0, 1), YK__REAL(yk_rule_attrs, beta2, 0, 0, 1),
@@ -49,6 +50,7 @@ static const yk_rule_attrs plain = { USUAL }, decayed = { USUAL, .decay = 0.01 }
 static const yk_case cases[] = {
   { "T[]; T[]; T[]; T[]; f32[]; f32[]; f32[]", &plain, 0.1, 0.9, 0 },
   { "T[33]; T[33]; T[33]; T[33]; f32[]; f32[]; f32[]", &decayed, 0.1, 0.9, 0 },
+  { "T[33]; T[33]; T[33]; T[33]; f32[]; f32[]; f32[]; bool[]", &plain, 0.1, 0.9, 0 },
   { "T[4,7,5]; T[4,7,5]; T[4,7,5]; T[4,7,5]; f32[]; f32[]; f32[]", &plain, 0.1, 0.9, 0 },
   { "T[7]; T[0,3]; T[7]; T[0,3]; T[7]; T[0,3]; T[7]; T[0,3]; f32[]; f32[]; f32[]", &two, 0.1, 0.9, 0 }, { 0 }
 };

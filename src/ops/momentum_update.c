@@ -23,7 +23,7 @@ static yk_code ref(const yk_ref *c) { return yk__update_ref(c, 2, 2, rule); }
 static yk_code infer_rows(const yk_infer *c) { return yk__update_infer_rows(c, 2, 2); }
 static yk_code ref_rows(const yk_ref *c) { return yk__update_ref_rows(c, 2, 2, rule); }
 
-#define SCALARS { "lr", YK_FLOATS, 0, 1 }, { "m", YK_FLOATS, 0, 1 }, { 0 }
+#define SCALARS { "lr", YK_FLOATS, 0, 1 }, { "m", YK_FLOATS, 0, 1 }, YK__UPDATE_END
 static const yk_port in[] = { YK__WRITTEN("w", 0), YK__WRITTEN("a", 1), YK__GRADIENT, SCALARS };
 static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__WRITTEN("a", 1), YK__ROWS, SCALARS };
 static const yk_update_attrs two = { .n = 2 }, two_nesterov = { .n = 2, .nesterov = 1 }, nesterov = { .nesterov = 1 },
@@ -39,7 +39,8 @@ static const yk_case cases[] = {
 static const yk_case cases_rows[] = {
   { "T[4]; T[4]; T[6]; i32[6]; T[]; T[]", NULL, 0, 3, 0 }, { "T[5,33]; T[5,33]; T[7,33]; i64[7]; T[]; T[]", &nesterov, 0, 3, 0 },
   { "T[5,3]; T[4,2,2]; T[5,3]; T[4,2,2]; T[9,3]; T[0,2,2]; i32[9]; i32[0]; T[]; T[]", &two, 0, 3, 0 },
-  { "T[5,33]; T[5,33]; T[7,33]; i64[7]; T[]; T[]", &keras, 0, 3, 0 }, { 0 }
+  { "T[5,33]; T[5,33]; T[7,33]; i64[7]; T[]; T[]", &keras, 0, 3, 0 },
+  { "T[4]; T[4]; T[6]; i32[6]; T[]; T[]; bool[]", NULL, 0, 3, 0 }, { 0 }
 };
 
 YK__UPDATE_OP(momentum_update, "ApplyMomentum", "a = m a + g; w -= lr a, for n variables", yk_update_attrs, yk__update_attrs, in,

@@ -33,10 +33,10 @@ static yk_code infer_centered_rows(const yk_infer *c) { return yk__update_infer_
 static yk_code ref_centered_rows(const yk_ref *c) { return yk__update_ref_rows(c, 4, 1, centered); }
 
 #define SLOTS YK__WRITTEN("w", 0), YK__WRITTEN("ms", 1)
-static const yk_port in[] = { SLOTS, YK__WRITTEN("mom", 1), YK__GRADIENT, YK__RATE, { 0 } };
-static const yk_port in_rows[] = { SLOTS, YK__WRITTEN("mom", 1), YK__ROWS, YK__RATE, { 0 } };
-static const yk_port in_centered[] = { SLOTS, YK__WRITTEN("mg", 1), YK__WRITTEN("mom", 1), YK__GRADIENT, YK__RATE, { 0 } };
-static const yk_port in_centered_rows[] = { SLOTS, YK__WRITTEN("mg", 1), YK__WRITTEN("mom", 1), YK__ROWS, YK__RATE, { 0 } };
+static const yk_port in[] = { SLOTS, YK__WRITTEN("mom", 1), YK__GRADIENT, YK__RATE, YK__UPDATE_END };
+static const yk_port in_rows[] = { SLOTS, YK__WRITTEN("mom", 1), YK__ROWS, YK__RATE, YK__UPDATE_END };
+static const yk_port in_centered[] = { SLOTS, YK__WRITTEN("mg", 1), YK__WRITTEN("mom", 1), YK__GRADIENT, YK__RATE, YK__UPDATE_END };
+static const yk_port in_centered_rows[] = { SLOTS, YK__WRITTEN("mg", 1), YK__WRITTEN("mom", 1), YK__ROWS, YK__RATE, YK__UPDATE_END };
 static const yk_attr attrs[] = {
   YK__COUNT(yk_rule_attrs), YK__FLAG(yk_rule_attrs, keras), YK__REAL(yk_rule_attrs, rho, 0, 0, 1),
   YK__REAL(yk_rule_attrs, momentum, 0, 0, YK__HUGE), YK__REAL(yk_rule_attrs, epsilon, 0, 0, YK__HUGE), { 0 }

@@ -15,12 +15,12 @@ static yk_code ref(const yk_ref *c) { return yk__update_ref(c, 1, 1, rule); }
 static yk_code infer_rows(const yk_infer *c) { return yk__update_infer_rows(c, 1, 1); }
 static yk_code ref_rows(const yk_ref *c) { return yk__update_ref_rows(c, 1, 1, rule); }
 
-static const yk_port in[] = { YK__WRITTEN("w", 0), YK__GRADIENT, { "lr", YK_FLOATS, 0, 1 }, { 0 } };
-static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__ROWS, { "lr", YK_FLOATS, 0, 1 }, { 0 } };
+static const yk_port in[] = { YK__WRITTEN("w", 0), YK__GRADIENT, { "lr", YK_FLOATS, 0, 1 }, YK__UPDATE_END };
+static const yk_port in_rows[] = { YK__WRITTEN("w", 0), YK__ROWS, { "lr", YK_FLOATS, 0, 1 }, YK__UPDATE_END };
 static const yk_update_attrs two = { .n = 2 }, three = { .n = 3 };
 static const yk_case cases[] = {
   { "T[]; T[]; T[]", NULL, 0, 0, 0 }, { "T[33]; T[33]; T[]", NULL, 0, 0, 0 }, { "T[4,7,5]; T[4,7,5]; T[]", NULL, 0, 0, 0 },
-  { "T[7]; T[0,3]; T[4,5]; T[7]; T[0,3]; T[4,5]; T[]", &three, 0, 0, 0 }, { 0 }
+  { "T[7]; T[0,3]; T[4,5]; T[7]; T[0,3]; T[4,5]; T[]", &three, 0, 0, 0 }, { "T[33]; T[33]; T[]; bool[]", NULL, 0, 0, 0 }, { 0 }
 };
 static const yk_case cases_rows[] = {
   { "T[4]; T[6]; i32[6]; T[]", NULL, 0, 3, 0 }, { "T[5,33]; T[7,33]; i64[7]; T[]", NULL, 0, 3, 0 },

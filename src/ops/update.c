@@ -16,8 +16,12 @@ static yk_code check_scalars(const yk_infer *c, uint32_t first, uint32_t scalars
   static const char *const names[] = { "first scalar (learning rate or decay)", "second scalar (momentum or power of beta1)",
                                        "third scalar (power of beta2)" };
   for (uint32_t i = 0; i < scalars; i++) YK_TRY(yk__want_scalar(c, names[i], (uint16_t)(first + i)));
+  if (c->nin > first + scalars) YK_TRY(yk__want_scalar(c, "guard", (uint16_t)(first + scalars)));
   return yk__infer_op(c);
 }
+
+/* So many inputs, or one more: the guard. */
+static bool fits(const yk_infer *c, uint32_t n) { return c->nin == n || c->nin == n + 1; }
 
 /* Every tensor of `groups` groups is like the variable of its place. */
 static yk_code check_groups(const yk_infer *c, uint32_t n, uint32_t groups) {
@@ -33,7 +37,7 @@ static yk_code check_groups(const yk_infer *c, uint32_t n, uint32_t groups) {
 
 yk_code yk__update_infer(const yk_infer *c, uint32_t groups, uint32_t scalars) {
   uint32_t n = yk__update_n(c->attrs);
-  if (c->nin != n * groups + scalars)
+  if (!fits(c, n * groups + scalars))
     return YK_FAIL(EINVAL, "%u inputs, expected %u groups of %u and %u scalars", c->nin, groups, n, scalars);
   YK_TRY(check_groups(c, n, groups));
   return check_scalars(c, n * groups, scalars);
@@ -51,7 +55,7 @@ static yk_code check_rows(const yk_desc *w, const yk_desc *values, const yk_desc
 
 yk_code yk__update_infer_rows(const yk_infer *c, uint32_t written, uint32_t scalars) {
   uint32_t n = yk__update_n(c->attrs);
-  if (c->nin != n * (written + 2) + scalars)
+  if (!fits(c, n * (written + 2) + scalars))
     return YK_FAIL(EINVAL, "%u inputs, expected %u groups of %u and %u scalars", c->nin, written + 2, n, scalars);
   YK_TRY(check_groups(c, n, written));
   for (uint32_t i = 0; i < n; i++) YK_TRY(check_rows(&c->in[i], &c->in[written * n + i], &c->in[(written + 1) * n + i], i));
@@ -71,9 +75,14 @@ static void one_element(const yk_ref *c, uint32_t k, uint32_t written, int64_t a
   rule(t, g, s, c->attrs ? c->attrs : &zeros);
 }
 
+bool yk__update_off(const yk_ref *c, uint32_t first) {
+  return c->nin > first && c->in[first] && c->in[first][0] == 0;
+}
+
 yk_code yk__update_ref(const yk_ref *c, uint32_t written, uint32_t scalars, yk_update_rule rule) {
   uint32_t n = yk__update_n(c->attrs);
   double s[MOST_SCALARS] = { 0 };
+  if (yk__update_off(c, (written + 1) * n + scalars)) return YK_OK;
   for (uint32_t i = 0; i < scalars; i++) s[i] = c->in[(written + 1) * n + i][0];
   for (uint32_t k = 0; k < n; k++) {
     int64_t count = yk__desc_count(&c->din[k]);
@@ -108,6 +117,7 @@ static yk_code check_range(const yk_ref *c, uint32_t k, const double *rows, int6
 yk_code yk__update_ref_rows(const yk_ref *c, uint32_t written, uint32_t scalars, yk_update_rule rule) {
   uint32_t n = yk__update_n(c->attrs), first = (written + 1) * n;
   double s[MOST_SCALARS] = { 0 };
+  if (yk__update_off(c, first + n + scalars)) return YK_OK;
   for (uint32_t i = 0; i < scalars; i++) s[i] = c->in[first + n + i][0];
   for (uint32_t k = 0; k < n; k++) YK_TRY(check_range(c, k, c->in[first + k], yk__desc_count(&c->din[first + k])));
   for (uint32_t k = 0; k < n; k++)

@@ -1,6 +1,6 @@
 /*
- * update.h - what the merged update ops share: k groups of n tensors, then scalars. Group k, entry i is input k*n + i;
- * entries of one i have one shape. A rule is a formula of one element; dense updates apply it to every element, updates
+ * update.h - what the merged update ops share: k groups of n tensors, then scalars, then perhaps a guard. Group k, entry i is
+ * input k*n + i; entries of one i have one shape. A rule is a formula of one element; dense updates apply it to every element, updates
  * of rows to the rows that their last group names, with the values of one row added first.
  */
 #ifndef YK_OPS_UPDATE_H
@@ -17,6 +17,8 @@ uint32_t yk__update_n(const void *attrs);
 yk_code yk__update_infer(const yk_infer *c, uint32_t groups, uint32_t scalars) YK_CHECKED;
 /* Shapes of an update of rows: `written` groups like the variables, values, rows, scalars. */
 yk_code yk__update_infer_rows(const yk_infer *c, uint32_t written, uint32_t scalars) YK_CHECKED;
+/* Is there a guard behind `first` other inputs, and does it forbid the update? For references. */
+bool yk__update_off(const yk_ref *c, uint32_t first);
 /* References: the rule for every element, with `written` groups before the gradient; for the rows that are named. */
 yk_code yk__update_ref(const yk_ref *c, uint32_t written, uint32_t scalars, yk_update_rule rule) YK_CHECKED;
 yk_code yk__update_ref_rows(const yk_ref *c, uint32_t written, uint32_t scalars, yk_update_rule rule) YK_CHECKED;
@@ -35,6 +37,7 @@ extern const yk_attr yk__update_attrs[];
 #define YK__GRADIENT            { "g", YK_FLOATS, YK_PORT_VARIADIC, 1 }
 #define YK__ROWS                { "values", YK_FLOATS, YK_PORT_VARIADIC, 1 }, { "rows", YK__IDS, YK_PORT_VARIADIC, 0 }
 #define YK__RATE                { "lr", YK_T(YK_F32), 0, 0 }
+#define YK__UPDATE_END          YK__GUARD_PORT, { 0 }    /* of the input ports */
 #define YK__COUNT(type)         YK__INT(type, n, 1, 1, 16383)
 
 /* The op yk__op_<name>, all of whose parts but ports, attributes, functions and cases are those of every update. */

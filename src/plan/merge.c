@@ -17,11 +17,11 @@ static uint32_t count_of(const yk_ir_node *n) {
   return *(const uint32_t *)n->attrs;
 }
 
-/* Number of shared inputs at the end: ports that are not variadic. */
-static uint16_t shared_of(const yk_op *op) {
-  uint16_t n = 0;
-  for (const yk_port *p = op->in; p->name != NULL; p++) n = (uint16_t)(n + ((p->flags & YK_PORT_VARIADIC) == 0));
-  return n;
+/* Number of shared inputs at the end: what the groups leave. */
+static uint16_t shared_of(const yk_ir_node *n) {
+  uint32_t groups = 0;
+  for (const yk_port *p = n->op->in; p->name != NULL; p++) groups += (p->flags & YK_PORT_VARIADIC) != 0;
+  return (uint16_t)(n->nin - groups * count_of(n));
 }
 
 static int mergeable(const yk_ir_node *n) {
@@ -29,7 +29,7 @@ static int mergeable(const yk_ir_node *n) {
 }
 
 static int alike(const yk_ir_node *a, const yk_ir_node *b, uint16_t shared) {
-  if (a->op != b->op || a->dev != b->dev) return 0;
+  if (a->op != b->op || a->dev != b->dev || shared_of(b) != shared) return 0;
   if (memcmp((const char *)a->attrs + sizeof(uint32_t), (const char *)b->attrs + sizeof(uint32_t), a->op->attr_bytes - sizeof(uint32_t)) != 0)
     return 0;
   return memcmp(a->in + a->nin - shared, b->in + b->nin - shared, shared * sizeof *a->in) == 0;
@@ -76,7 +76,7 @@ static void mark_dependents(const yk_ir *ir, uint32_t from, const uint32_t *topo
  * last of them stood: all gradients exist there. */
 static yk_code merge_from(yk_ir *ir, const uint32_t *topo, uint32_t n, uint32_t t, uint8_t *after, uint32_t *set) {
   const yk_ir_node *first = &ir->node[topo[t]];
-  uint16_t shared = shared_of(first->op);
+  uint16_t shared = shared_of(first);
   uint32_t nset = 0, nin = shared;
   memset(after, 0, ir->nnode);
   for (; t < n; t++) {

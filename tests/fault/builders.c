@@ -89,6 +89,12 @@ static yk_value colocate(const fault_inputs *in) {
   return y;
 }
 
+static yk_value guarded(const fault_inputs *in) {
+  yk_value v = { 0 }, ok = yk_all_finite(in->g, 1, &in->x, false);
+  YK_GUARD(in->g, ok) { v = yk_assign(in->g, in->v, in->b); }
+  return v;
+}
+
 static yk_value control(const fault_inputs *in) {
   yk_value y = { 0 };
   YK_CONTROL(in->g, 1, &in->a) { y = yk_relu(in->g, in->x); }

@@ -27,7 +27,7 @@ const char *const fault_silent[] = {
   "yk_value_device", "yk_output", "yk_name_scope", "yk_read", "yk_initializer_op", "yk_initial_value", "yk_variable_name",
   "yk_variable_desc", "yk_variable_device", "yk_variable_where", "yk_variable_trainable", "yk_variable_count", "yk_variable_get",
   "yk_variable_of", "yk_variable_master", "yk_get_variable_scope", "yk_variable_scope_name", "yk_variable_scope_name_scope", "yk_reuse_variables",
-  "yk_get_collection", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
+  "yk_get_collection", "yk_guard", "yk_replica_bytes", "yk_op_find", "yk_op_all", "yk_moving_average_of",
     "yk_gradient_rows",
   /* data.h, model.h, session.h */
   "yk_dataset_size", "yk_dataset_classes", "yk_dataset_name", "yk_dataset_class_name", "yk_dataset_shape", "yk_dataset_image",
@@ -102,6 +102,7 @@ static void call_graph(yk_graph *g, yk_variable *v) {
   number((double)yk_get_collection(g, YK_GLOBAL_VARIABLES, NULL, NULL, 0));
   see(yk_moving_average_of(g, v));
   number(yk_gradient_rows(g, r, NULL, NULL));
+  number(yk_guard(g).id);
   number((double)yk_replica_bytes(NULL, 0));
   size_t n;
   see(yk_op_find("conv2d"));

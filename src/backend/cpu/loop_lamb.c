@@ -105,6 +105,7 @@ static void quotients(const lamb *u, double *sums) {
 static yk_code lamb_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const lamb *u = k->state;
   lamb_call c = { .k = k, .arg = arg, .sums = workspace };
+  if (yk__loop_off(k, arg, 4 * u->n + u->r.scalars)) return YK_OK;
   yk__loop_rule_numbers(&u->r, k, arg, 4 * u->n, c.p);
   yk__cpu_host->parallel_for(u->pieces, 1, first_pass, &c);
   quotients(u, c.sums);

@@ -167,6 +167,7 @@ static yk_code update_run(const yk_kernel *k, void *const *arg, void *workspace)
   const update *u = k->state;
   update_call c = { u, arg, { 0 } };
   (void)workspace;
+  if (yk__loop_off(k, arg, u->r.operands * u->n + u->r.scalars)) return YK_OK;
   yk__loop_rule_numbers(&u->r, k, arg, u->r.operands * u->n, c.p);
   yk__cpu_host->parallel_for(u->start[u->n], L_GRAIN, update_piece, &c);
   return YK_OK;
@@ -210,18 +211,13 @@ yk_code yk__cpu_loop_update(yk_cpu_prepare *p) {
   return YK_OK;
 }
 
-/* ---- assign, assign_add, assign_sub: the variable is input 0, the result its view ------------------------------------ */
+/* ---- assign, assign_add, assign_sub: the variable is input 0, a guard input 2, the result its view ------------------------------------ */
 
 typedef struct assign { yk_elem_fn fn, load, store; int64_t n; uint32_t bytes; } assign;
-typedef struct assign_call { const assign *a; char *ref; const char *value; char *out; } assign_call;
+typedef struct assign_call { const assign *a; char *ref; const char *value; char *out; int off; } assign_call;
 
-static void assign_piece(int64_t begin, int64_t end, void *arg) {
-  const assign_call *c = arg;
-  const assign *a = c->a;
+static void change(const assign *a, int64_t n, char *ref, const char *value) {
   const double none[2] = { 0, 0 };
-  char *ref = c->ref + begin * a->bytes;
-  const char *value = c->value + begin * a->bytes;
-  int64_t n = end - begin;
   float x[L_BLOCK], y[L_BLOCK];
   if (!a->fn) {
     if (ref != value) memmove(ref, value, (size_t)n * a->bytes);
@@ -236,13 +232,21 @@ static void assign_piece(int64_t begin, int64_t end, void *arg) {
       a->store(m, x, NULL, NULL, ref + i * 2, NULL);
     }
   }
-  if (c->out && c->out != c->ref) memcpy(c->out + begin * a->bytes, ref, (size_t)n * a->bytes);
+}
+
+static void assign_piece(int64_t begin, int64_t end, void *arg) {
+  const assign_call *c = arg;
+  const assign *a = c->a;
+  char *ref = c->ref + begin * a->bytes;
+  if (!c->off) change(a, end - begin, ref, c->value + begin * a->bytes);
+  if (c->out && c->out != c->ref) memcpy(c->out + begin * a->bytes, ref, (size_t)(end - begin) * a->bytes);
 }
 
 static yk_code assign_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const assign *a = k->state;
-  assign_call c = { a, arg[0], arg[1], arg[2] };
+  assign_call c = { a, arg[0], arg[1], arg[k->nin], yk__loop_off(k, arg, 2) };
   (void)workspace;
+  if (c.off && (c.out == NULL || c.out == c.ref)) return YK_OK;
   if (a->n) yk__cpu_host->parallel_for(a->n, L_GRAIN, assign_piece, &c);
   return YK_OK;
 }

@@ -23,6 +23,10 @@ typedef struct yk_loop_rule {
 yk_code yk__loop_rule(yk_cpu_prepare *p, yk_loop_rule *out) YK_CHECKED;
 /* The numbers of this run: from the attributes and the scalars, which start at input `first`. */
 void yk__loop_rule_numbers(const yk_loop_rule *r, const yk_kernel *k, void *const *arg, uint32_t first, double p[U_NUMBERS]);
+/* Is there a guard behind `first` other inputs, and does it forbid the update? */
+static inline int yk__loop_off(const yk_kernel *k, void *const *arg, uint32_t first) {
+  return k->nin > first && arg[first] && *(const uint8_t *)arg[first] == 0;
+}
 /* n elements at t[operands]. ready: the gradient in f32 already, at most L_BLOCK of it, for half types; else NULL. */
 void yk__loop_rule_apply(const yk_loop_rule *r, int64_t n, char *const *t, const double *p, const float *ready);
 

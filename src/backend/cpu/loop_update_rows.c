@@ -117,6 +117,7 @@ static yk_code rows_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const rows *u = k->state;
   rows_call c = { .k = k, .arg = arg };
   uint32_t index = u->r.operands * u->n;
+  if (yk__loop_off(k, arg, index + u->n + u->r.scalars)) return YK_OK;
   for (uint32_t i = 0; i < u->n; i++) YK_TRY(check(k, u, i, arg[index + i]));
   yk__loop_rule_numbers(&u->r, k, arg, index + u->n, c.p);
   for (uint32_t i = 0; i < u->n; i++)

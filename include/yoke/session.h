@@ -95,6 +95,31 @@ yk_code yk_step_prepare(yk_session *s, size_t nfeed, const yk_value *feeds, size
 yk_code yk_step_run(yk_step *step, const yk_tensor *const *feeds, const yk_tensor *const **fetched) YK_CHECKED; /* either may be NULL if none */
 void    yk_step_free(yk_step *step);
 
+/* Where a NaN or an infinity came from. */
+typedef enum yk_found_kind { YK_FOUND_NOTHING, YK_FOUND_COMPUTED, YK_FOUND_DEQUEUED, YK_FOUND_FED, YK_FOUND_VARIABLE,
+                             YK_FOUND_CONSTANT } yk_found_kind;
+typedef struct yk_finding {
+  uint32_t size;                   /* YK_FINDING_INIT sets it */
+  yk_found_kind kind;
+  bool     is_nan;                 /* else an infinity */
+  char     name[160], op[48], where[160], device[32];   /* node (of a variable: its name), operation, the user's line, device */
+  char     infinity[160];          /* the node that made the first infinity before a NaN; "" = none, or not a NaN. Long texts are cut */
+  int64_t  bad, elements;          /* elements that are not finite, of so many */
+  int64_t  row, bad_rows, rows;    /* the first row of the batch that has one, and how many do; row -1: it cannot be told */
+} yk_finding;
+#define YK_FINDING_INIT { .size = sizeof(yk_finding), .row = -1 }
+
+/*
+ * Run the step once more, with the random numbers of its last run, one operation at a time, and look at everything it computes, until
+ * a NaN turns up: *out tells what made the first one, or, if there is none, what made the first infinity out of finite numbers.
+ * Operations that write variables are passed over, so nothing changes; for what a guard has kept from changing anything this is the
+ * same step again. Give the same feeds, and move a queue back first (yk_queue_seek()). Fetched tensors are overwritten. Slow: every
+ * value is copied to the host. Errors: EINVAL (the step has not run), ENOMEM, what kernels report.
+ */
+yk_code yk_step_examine(yk_step *step, const yk_tensor *const *feeds, yk_finding *out) YK_CHECKED;
+/* The finding as a part of a sentence: "NaN, first in 'tower_0/Log' (Log) on /cpu:0 at net.c:12, in row 3 of 128". *out: yk_free(). */
+yk_code yk_finding_text(const yk_finding *f, char **out) YK_CHECKED;
+
 /* The plan of such a step as text: one line an instruction, then memory. *out: yk_free(). */
 yk_code yk_session_explain(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
                            size_t ntarget, const yk_value *targets, char **out) YK_CHECKED;

@@ -308,7 +308,8 @@ static yk_code run_now(yk_entry *e, const yk_io *io) {
   yk_session *s = e->s;
   bool writes = e->plan->nwrites > 0;
   if (writes) yk__mutex_lock(&s->write_lock);
-  yk_code rc = atomic_load_explicit(&s->trace.on, memory_order_relaxed) ? yk__run_traced(e, io) : yk__run_go(e->run, io);
+  yk_code rc = io->finding ? yk__run_examined(e, io)
+             : atomic_load_explicit(&s->trace.on, memory_order_relaxed) ? yk__run_traced(e, io) : yk__run_go(e->run, io);
   if (writes) yk__mutex_unlock(&s->write_lock);
   return rc;
 }
@@ -335,10 +336,16 @@ static yk_code revive(yk_entry *e) {
   return rc;
 }
 
+/* The number that its random operations draw from: a new one, or that of its last run again. */
+static int64_t next_counter(yk_entry *e, bool again) {
+  if (!again && e->plan->uses_counter) e->counter = atomic_fetch_add_explicit(&e->s->counter, 1, memory_order_relaxed);
+  return e->counter;
+}
+
 yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
-                      bool *stale) {
+                      yk_finding *finding, bool *stale) {
   yk_session *s = e->s;
-  yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = s->options.timeout_ms };
+  yk_io io = { .feed = feed, .fetch = fetch, .timeout_ms = s->options.timeout_ms, .finding = finding };
   yk__mutex_lock(&e->lock);
   if (e->run == NULL && !e->stale) YK_TRY(revive(e));
   *stale = e->stale;
@@ -349,9 +356,11 @@ yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, 
   if (!e->stale) {
     if (!e->reads_ok) rc = yk__vars_check(s, e->plan);
     e->reads_ok = rc == YK_OK;
-    if (e->plan->uses_counter) io.counter = atomic_fetch_add_explicit(&s->counter, 1, memory_order_relaxed);
+    if (finding && !e->has_run) rc = YK_FAIL(EINVAL, "the step has not run with these shapes; there is nothing to examine");
+    io.counter = next_counter(e, finding != NULL);
     if (rc == YK_OK) rc = e->run->is_inline ? run_now(e, &io) : run_on_streams(e, &io, nkeep, keep);
-    if (rc == YK_OK && !e->writes_ok) { yk__vars_mark(s, e->plan); e->writes_ok = true; }
+    if (rc == YK_OK && !finding && !e->writes_ok) { yk__vars_mark(s, e->plan); e->writes_ok = true; }
+    e->has_run = true;
   }
   yk__mutex_unlock(&e->lock);
   if (atomic_load_explicit(&yk__memory_waiting, memory_order_relaxed)) yk__memory_give_way();

@@ -61,6 +61,7 @@ typedef struct yk_io {               /* what differs from run to run */
   void *const *fetch;                /* [nfetch] */
   int64_t counter;
   int64_t timeout_ms;                /* <= 0: none */
+  yk_finding *finding;               /* not NULL: examine instead of running */
 } yk_io;
 
 /* Allocates from the devices; variables must have storage already. Errors: ENOMEM. */
@@ -116,6 +117,8 @@ typedef struct yk_entry {
   bool stale;                        /* under lock: a variable of it was laid out anew */
   uint64_t used;                     /* under lock: the session's ticks at its last run */
   bool reads_ok, writes_ok;          /* under lock: known initialized; marked initialized */
+  bool has_run;                      /* under lock */
+  int64_t counter;                   /* under lock: run counter of its last run */
   yk_tensor **held; uint32_t nheld;  /* under the stream lock: what a run out of time still uses */
   bool cached;                       /* under the cache lock, as the links are */
   struct yk_entry *newer, *older;    /* cached ones by last use */
@@ -127,9 +130,10 @@ typedef struct yk_cache { yk_entry *newest, *oldest, *all; uint32_t n, nall; } y
 
 /* The plan for this request and these shapes, compiled if need be; one reference for the caller. */
 yk_code yk__entry_get(yk_session *s, const yk_binding *b, const yk_desc *feed_desc, yk_entry **out) YK_CHECKED;
-/* Run it. *stale = true, nothing run: drop it and get another. `keep` are tensors to hold on to if time runs out. */
+/* Run it. *stale = true, nothing run: drop it and get another. `keep` are tensors to hold on to if time runs out. finding, unless
+ * NULL: examine its last run instead. */
 yk_code yk__entry_run(yk_entry *e, const void *const *feed, void *const *fetch, uint32_t nkeep, yk_tensor *const *keep,
-                      bool *stale) YK_CHECKED;
+                      yk_finding *finding, bool *stale) YK_CHECKED;
 void    yk__entry_ref(yk_entry *e);
 bool    yk__entry_ref_live(yk_entry *e);          /* with the cache lock held; false: it is on its way out */
 void    yk__entry_unref(yk_entry *e);
@@ -191,6 +195,9 @@ yk_code yk__vars_read(yk_session *s, uint32_t n, void *const *out, int64_t *coun
 /* [no lock held] The reverse, of n variables by number and their copies; counter NULL: as it is. Nothing has changed after a failure other than one
  * of the device's copying. */
 yk_code yk__vars_write(yk_session *s, uint32_t n, const uint32_t *index, const void *const *in, const int64_t *counter) YK_CHECKED;
+
+/* examine.c: one operation at a time, outputs looked at, variables left alone. */
+yk_code yk__run_examined(yk_entry *e, const yk_io *io) YK_CHECKED;
 
 /* ---- trace: trace.c --------------------------------------------------------------------------------------------- */
 

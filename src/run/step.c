@@ -85,7 +85,8 @@ static yk_code resolve(yk_step *t, const yk_tensor *const *feeds) {
   return rc;
 }
 
-static yk_code run(yk_step *t, const yk_tensor *const *feeds) {
+/* finding, unless NULL: examine the last run instead. */
+static yk_code run(yk_step *t, const yk_tensor *const *feeds, yk_finding *finding) {
   bool stale = true;
   if (atomic_load_explicit(&t->s->closed, memory_order_relaxed)) return YK_FAIL(EINVAL, "the session is closed");
   if (feeds == NULL && t->b.nfeed > 0) return YK_FAIL(EINVAL, "the step has %u feeds; none were given", t->b.nfeed);
@@ -97,7 +98,7 @@ static yk_code run(yk_step *t, const yk_tensor *const *feeds) {
       t->keep[i] = (yk_tensor *)f;
       t->src[i] = yk_tensor_data(f);
     }
-    YK_TRY(yk__entry_run(t->entry, t->src, t->dst, t->b.nfeed + t->b.nfetch, t->keep, &stale));
+    YK_TRY(yk__entry_run(t->entry, t->src, t->dst, t->b.nfeed + t->b.nfetch, t->keep, finding, &stale));
     if (stale) { yk__entry_unref(t->entry); t->entry = NULL; }
   }
   for (uint32_t u = 0; u < t->b.nuser; u++)
@@ -145,8 +146,17 @@ yk_code yk_step_prepare(yk_session *s, size_t nfeed, const yk_value *feeds, size
 
 yk_code yk_step_run(yk_step *step, const yk_tensor *const *feeds, const yk_tensor *const **fetched) {
   if (step == NULL) return YK_FAIL(EINVAL, "yk_step_run: NULL step");
-  YK_TRY(run(step, feeds));
+  YK_TRY(run(step, feeds, NULL));
   if (fetched) *fetched = step->fetched;
+  return YK_OK;
+}
+
+yk_code yk_step_examine(yk_step *step, const yk_tensor *const *feeds, yk_finding *out) {
+  if (step == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_step_examine: NULL step or output");
+  if (out->size != sizeof *out) return YK_FAIL(EINVAL, "yk_step_examine: the finding was not set with YK_FINDING_INIT");
+  yk_finding found = YK_FINDING_INIT;
+  YK_TRY(run(step, feeds, &found));
+  *out = found;
   return YK_OK;
 }
 
@@ -178,7 +188,7 @@ yk_code yk_session_run(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t
   const yk_tensor **tensors;
   if (nfetch > 0 && out == NULL) return YK_FAIL(EINVAL, "yk_session_run: %zu fetches but out is NULL", nfetch);
   YK_TRY(single(s, nfeed, feeds, nfetch, fetches, ntarget, targets, &t, &tensors));
-  yk_code rc = run(&t, tensors);
+  yk_code rc = run(&t, tensors, NULL);
   for (size_t u = 0; rc == YK_OK && u < nfetch; u++) out[u] = yk_tensor_ref((yk_tensor *)t.fetched[u]);
   clear(&t);
   return rc;

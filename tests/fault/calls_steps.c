@@ -57,6 +57,28 @@ static void run_good(void) {
 }
 static void prepare_good(void) { CHECK_OK(run()); run_good(); }
 
+static yk_finding found;
+static char *told;
+static void ran(void) {
+  prepared();
+  CHECK_OK(run());
+  found = (yk_finding)YK_FINDING_INIT;
+  found.kind = YK_FOUND_FED;
+  told = NULL;
+}
+static void ran_cpu(void) { small_cpu(); ran(); }
+static void ran_gpu(void) { gpus = 1; small(); ran(); }
+static yk_code examine(void) { return yk_step_examine(step, (const yk_tensor *const[]){ in }, &found); }
+static void not_found(void) { CHECK_INT(found.kind, YK_FOUND_FED); }
+static void examined(void) { CHECK_INT(found.kind, YK_FOUND_NOTHING); }
+static yk_code tell(void) { return yk_finding_text(&found, &told); }
+static void nothing_told(void) { assert_null(told); }
+static void was_told(void) {
+  assert_non_null(told);
+  yk_free(told);
+  told = NULL;
+}
+
 static void close_all(void) {
   yk_step_free(step);
   yk_free(plan);
@@ -117,6 +139,9 @@ const fault_case fault_steps[] = {
     .least = 3 },
   { .names = "yk_step_run", .open = prepared_cpu, .call = run, .intact = nothing_fetched, .good = run_good, .close = close_all,
     .least = 50 },
+  { .names = "yk_step_examine", .open = ran_cpu, .call = examine, .intact = not_found, .good = examined, .close = close_all, .least = 2 },
+  { .names = "yk_step_examine", .open = ran_gpu, .call = examine, .intact = not_found, .good = examined, .close = close_all, .least = 2 },
+  { .names = "yk_finding_text", .open = ran_cpu, .call = tell, .intact = nothing_told, .good = was_told, .close = close_all, .least = 1 },
   { .names = "yk_round_run", .open = prepared_cpu, .call = round_run, .intact = nothing_fetched, .good = run_good,
     .close = close_all, .least = 50 },
   { .names = "yk_step_run", .open = prepared_gpu, .call = run, .intact = nothing_fetched, .good = run_good, .close = close_all,

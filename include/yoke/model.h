@@ -62,6 +62,8 @@ typedef struct yk_tower_options {
   size_t replicas;                /* towers, in equal blocks over the devices, of which there may not be more; 0 = one a device. In a
                                      deterministic session the bits depend on this number, not on that of devices */
   bool sync_batch_norm;           /* batch normalisation by the statistics of the whole batch, not of each replica's part */
+  bool guard, nan_only;           /* a step whose loss, rate or summed gradients hold a NaN or, unless nan_only, an infinity changes
+                                     nothing, not even global_step */
 } yk_tower_options;
 #define YK_TOWER_OPTIONS_INIT { .size = sizeof(yk_tower_options) }
 
@@ -71,6 +73,7 @@ typedef struct yk_towers {
   yk_strategy strategy;           /* in force, never AUTO */
   const char *why;                /* static: who chose it */
   size_t replicas;
+  yk_value good;                  /* with a guard: bool scalar, did this step change the variables? else {0} */
 } yk_towers;
 /* Rows of replica i of n: what is left over goes to the first ones. */
 int64_t yk_replica_share(int64_t batch, size_t n, size_t i);

@@ -24,24 +24,25 @@ _yoke() {
     --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --tolerance | --watch | --count) return ;;
     --replicas | --check-replicas) return ;;
     --strategy) COMPREPLY=($(compgen -W "auto home sharded mirrored" -- "$word")); return ;;
+    --nan-check) COMPREPLY=($(compgen -W "finite nan off" -- "$word")); return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
-      --optimizer --schedule --lr --learning-rate --clip-norm
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
       --strategy --replicas --deterministic --sync-batch-norm --check-replicas --seed --out
       --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
-    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
+    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
       --strategy --replicas --deterministic --sync-batch-norm --soft-placement --log-device-placement --help" ;;
-    plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm
+    plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
       --strategy --replicas --deterministic --sync-batch-norm --soft-placement --no-time --json --help" ;;
     bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --json --help" ;;
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --json --help" ;;
     verify) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --tolerance
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --tolerance
       --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;

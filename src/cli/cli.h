@@ -30,6 +30,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   double watch;                      /* seconds; < 0: not given, 0: without a value */
   const char *optimizer, *schedule;
   double clip_norm, tolerance;       /* 0: not given; < 0: not given */
+  const char *nan_check;             /* NULL: not given */
   bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
     bench, help, version;
   const char *tensorboard;
@@ -141,7 +142,11 @@ typedef struct yk_job {
   yk_session *session;
   yk_towers towers;
   yk_value rate;                     /* the learning rate, if the step is to fetch it as well; else {0} */
-  yk_step *step;                     /* fetches loss and accuracy, runs the update */
+  yk_step *step;                     /* fetches loss and accuracy, and at rate_at, good_at > 0 these; runs the update */
+  int rate_at, good_at;
+  bool guard, nan_only;              /* of --nan-check */
+  yk_value sound;                    /* with a guard: bool, are all variables free of what the guard watches for? */
+  yk_step *check;                    /* fetches it */
   int64_t parameters;                /* trainable elements */
   yk_source blank;                   /* of yk__job_blank(): batches of the right shape that nobody takes */
 } yk_job;
@@ -162,6 +167,18 @@ void yk__job_free(yk_job *j);
 /* Corrupt records of both data sets that were passed over, and the message of the first. The second one prints that, if there were any. */
 int64_t yk__job_skipped(const yk_job *j, const char **first);
 void yk__job_say_skipped(const yk_job *j, FILE *out);
+
+/* ---- steps that go wrong: sound.c ------------------------------------------------------------------------------------- */
+
+/* --nan-check into j->guard and j->nan_only. 0, or an exit status with the error printed. */
+int yk__sound_parse(const yk_cli *c, yk_job *j);
+/* Bool scalar: no variable of floats holds what the guard watches for. */
+yk_value yk__sound_build(yk_graph *g, bool nan_only);
+/* Where the variables went wrong, if they did, as a text for yk_free(); NULL: all is well, or it cannot be told. Takes a pass over
+ * all variables. */
+char *yk__sound_variables(const yk_job *j);
+/* Step j->step, the last one, changed nothing: go over it again. The queue then stands before it once more. Text for yk_free(). */
+char *yk__sound_examine(const yk_job *j, yk_finding *out);
 
 /* ---- evaluation and weights: evaluate.c, weights.c ------------------------------------------------------------------- */
 

@@ -103,6 +103,7 @@ static yk_code settings(yk_train *t) {
   yk__json_text(&o, "schedule", c->schedule);
   yk__json_real(&o, "learning_rate", t->job.base_rate);
   yk__json_real(&o, "clip_norm", c->clip_norm > 0 ? c->clip_norm : (double)NAN);
+  yk__json_text(&o, "nan_check", c->nan_check != NULL ? c->nan_check : "finite");
   yk__json_int(&o, "seed", yk__job_seed(c));
   yk__json_bool(&o, "deterministic", c->deterministic);
   yk__json_bool(&o, "sync_batch_norm", c->sync_batch_norm);
@@ -233,6 +234,40 @@ static void say_first_step(yk_train *t, uint64_t begin, uint64_t end) {
   yk__str_free(&o.text);
 }
 
+static void say_bad(yk_train *t, const yk_finding *f, const char *text) {
+  yk_json o = { 0 };
+  yk__json_open(&o, NULL, '{');
+  yk__json_text(&o, "event", "nan");
+  yk__json_int(&o, "step", t->metrics.step + 1);
+  yk__json_text(&o, "finding", text);
+  yk__json_text(&o, "node", f->name);
+  yk__json_text(&o, "op", f->op);
+  yk__json_text(&o, "device", f->device);
+  yk__json_text(&o, "where", f->where);
+  if (f->row >= 0) yk__json_int(&o, "row", f->row);
+  yk__json_close(&o, '}');
+  yk__metrics_emit(&t->metrics, &o);
+}
+
+/* The weights are those of the step before: keep them, and tell what happened. */
+static int bad_step(yk_train *t) {
+  yk_finding f;
+  char path[YK__PATH];
+  long long step = (long long)t->metrics.step + 1;
+  yk__metrics_finish(&t->metrics);
+  char *text = yk__sound_examine(&t->job, &f);
+  const char *what = text != NULL ? text : "a NaN or an infinity";
+  say_bad(t, &f, what);
+  yk__keeper_finish(&t->keeper);
+  yk_code rc = yk__folder_path(t->folder, "weights.safetensors", path);
+  int status = rc == YK_OK ? yk__weights_save(&t->job, path) : yk__die_code(rc);
+  if (status == 0)
+    status = yk__die(YK__EXIT_RUN, "step %lld: %s; the step changed nothing, and %s has the weights of step %lld (a smaller --lr or "
+                     "--clip-norm may help; --nan-check off trains on)", step, what, path, step - 1);
+  yk__free(text);
+  return status;
+}
+
 static int one_step(yk_train *t, int64_t step) {
   const yk_tensor *const *got;
   yk_code rc = trace(t, step);
@@ -243,13 +278,9 @@ static int one_step(yk_train *t, int64_t step) {
     yk__metrics_finish(&t->metrics);
     return yk__die(YK__EXIT_RUN, "step %lld: %s", (long long)step + 1, yk_error_message());
   }
+  if (t->job.good_at > 0 && yk_tensor_at(got[t->job.good_at], 0) == 0) return bad_step(t);
   double loss = yk_tensor_at(got[0], 0), accuracy = yk_tensor_at(got[1], 0);
-  if (!isfinite(loss)) {
-    yk__metrics_finish(&t->metrics);
-    return yk__die(YK__EXIT_RUN, "step %lld: the loss is %s; training has diverged, try a smaller --lr", (long long)step + 1,
-                   isnan(loss) ? "not a number" : "infinite");
-  }
-  if (t->job.rate.id != 0) t->board.rate = yk_tensor_at(got[2], 0);
+  if (t->job.rate_at > 0) t->board.rate = yk_tensor_at(got[t->job.rate_at], 0);
   if (step == t->first) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
   if (t->c->check_replicas != 0 && (step + 1) % t->c->check_replicas == 0 && yk_check_replicas(t->job.session, t->job.graph) != YK_OK) {
@@ -347,12 +378,23 @@ static void say_end(yk_train *t) {
   yk__job_say_skipped(&t->job, t->out);
 }
 
+/* Updates can overflow although all gradients are finite: such weights are no result. */
+static int check_weights(const yk_train *t) {
+  char *text = yk__sound_variables(&t->job);
+  if (text == NULL) return 0;
+  int status = yk__die(YK__EXIT_RUN, "step %lld: %s; no weights are written", (long long)t->metrics.step, text);
+  yk__free(text);
+  return status;
+}
+
 /* Weights first: a last test that fails must not cost what was learnt. */
 static int leave_files(yk_train *t) {
   char path[YK__PATH];
+  int status = check_weights(t);
+  if (status != 0) return status;
   yk_code rc = yk__folder_path(t->folder, "weights.safetensors", path);
   if (rc != YK_OK) return yk__die_code(rc);
-  int status = yk__weights_save(&t->job, path);
+  status = yk__weights_save(&t->job, path);
   if (status == 0 && *yk__stop_flag() == 0) status = test(t);
   if (status != 0) return status;
   rc = yk__report_write(t->folder, &t->metrics, t->headline, t->settings, t->traced ? t->trace : NULL);

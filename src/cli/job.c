@@ -46,7 +46,8 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
                    yk__did_you_mean(c->model, n, names), c->verb);
   }
   j->batch = c->batch != 0 ? c->batch : j->model->batch;
-  int status = yk__recipe_parse(c, &j->recipe);
+  int status = yk__sound_parse(c, j);
+  if (status == 0) status = yk__recipe_parse(c, &j->recipe);
   if (status != 0) return status;
   j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
   status = yk__choose(c, &j->devices);
@@ -172,6 +173,8 @@ yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j) {
   o.devices = j->devices.at;
   o.optimizer = j->recipe.has_optimizer ? &j->recipe.optimizer : NULL;
   o.clip_norm = c->clip_norm;
+  o.guard = j->guard;
+  o.nan_only = j->nan_only;
   o.strategy = j->strategy;
   o.sync_batch_norm = c->sync_batch_norm;
   o.replicas = (size_t)c->replicas;                  /* 0: one for each of the devices, be they fewer */
@@ -186,6 +189,7 @@ static void build(const yk_cli *c, yk_job *j) {
   o.learning_rate = learning_rate(g, j);
   if (c->tensorboard != NULL) j->rate = o.learning_rate;
   yk_build_towers(g, &o, &j->towers);
+  if (j->guard && yk_graph_status(g) == YK_OK) j->sound = yk__sound_build(g, j->nan_only);
 }
 
 int yk__job_build(const yk_cli *c, yk_job *j) {
@@ -212,14 +216,19 @@ int yk__job_build(const yk_cli *c, yk_job *j) {
 }
 
 int yk__job_start(yk_job *j) {
-  yk_value init = yk_global_variables_initializer(j->graph), fetch[3] = { j->towers.loss, j->towers.accuracy, j->rate };
+  yk_value init = yk_global_variables_initializer(j->graph), fetch[4] = { j->towers.loss, j->towers.accuracy };
+  int n = 2;
+  if (j->rate.id != 0) fetch[j->rate_at = n++] = j->rate;
+  if (j->guard) fetch[j->good_at = n++] = j->towers.good;
   yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
   if (rc == YK_OK) rc = yk_session_run(j->session, 0, NULL, 0, NULL, 1, &init, NULL);
-  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, j->rate.id != 0 ? 3 : 2, fetch, 1, &j->towers.train, &j->step);
+  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, (size_t)n, fetch, 1, &j->towers.train, &j->step);
+  if (rc == YK_OK && j->guard) rc = yk_step_prepare(j->session, 0, NULL, 1, &j->sound, 0, NULL, &j->check);
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
 void yk__job_free(yk_job *j) {
+  yk_step_free(j->check);
   yk_step_free(j->step);
   yk_session_close(j->session);
   yk_graph_free(j->graph);

@@ -118,11 +118,20 @@ static void settle(yk_keeper *k, yk_code rc, const yk_saver_report *r) {
 
 /* ---- saving -------------------------------------------------------------------------------------------------------- */
 
+/* A checkpoint of variables that went wrong must not push out those that are good. */
+static yk_code check(const yk_job *j) {
+  char *text = yk__sound_variables(j);
+  yk_code rc = text != NULL ? YK_FAIL(EINVAL, "%s; nothing is saved over the checkpoints there are", text) : YK_OK;
+  yk__free(text);
+  return rc;
+}
+
 /* Save step k->metrics->step, at once or in the background. */
 static yk_code save(yk_keeper *k, bool now) {
   yk_metrics *m = k->metrics;
   yk_position p = yk_queue_position(k->job->queue);
   char epoch[24], example[24], bytes[24], *curves = NULL;
+  YK_TRY(check(k->job));
   YK_TRY(yk__metrics_text(m, &curves));
   snprintf(epoch, sizeof epoch, "%" PRId64, p.epoch);
   snprintf(example, sizeof example, "%" PRId64, p.example);

@@ -55,6 +55,8 @@ const yk_opt yk__options[] = {
   { "--learning-rate", "X", YK__OPT_REAL, FIELD(lr), 0, 1e6, STEP, "the same as --lr" },
   { "--clip-norm", "X", YK__OPT_REAL, FIELD(clip_norm), 1e-30, 1e30, STEP,
     "scale the summed gradients down to this norm, all by one factor" },
+  { "--nan-check", "WHAT", YK__OPT_TEXT, FIELD(nan_check), 0, 0, STEP,
+    "stop at the first step with a NaN or infinity in loss or gradients, and name its origin: finite (default), nan (NaN alone), off" },
   { "--strategy", "NAME", YK__OPT_TEXT, FIELD(strategy), 0, 0, STEP,
     "where variables live: home (/cpu:0), sharded (spread over the devices), mirrored (a copy on each), auto (default)" },
   { "--replicas", "N", YK__OPT_INT, FIELD(replicas), 1, 65536, STEP,

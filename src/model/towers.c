@@ -106,28 +106,38 @@ static yk_value total(yk_graph *g, const char *name, size_t n, const yk_value *p
   return n == 1 ? yk_identity(yk_named(g, name), part[0]) : yk_add_n(yk_named(g, name), n, part);
 }
 
+/* All that a step changes; under a guard, if one is wanted. */
+static void change(yk_build *b, const yk_optimizer *opt, size_t n, const yk_gradient *sum, yk_towers *out) {
+  yk_graph *g = b->g;
+  double average = b->o.model->moving_average;
+  yk_value steps[3];
+  steps[0] = yk_apply_gradients(g, opt, n, sum, out->global_step);
+  steps[1] = yk_update_ops(g);
+  steps[2] = steps[0];
+  if (average > 0)
+    YK_CONTROL(g, 1, steps) { steps[2] = yk_moving_average(g, average, out->global_step, 0, NULL); }
+  out->train = yk_group(yk_named(g, "train"), 3, steps);
+}
+
 static void update(yk_build *b, yk_towers *out) {
   yk_graph *g = b->g;
-  const yk_model *m = b->o.model;
   yk_optimizer opt = optimizer_of(&b->o);
   size_t npairs = b->spread.ncopies * b->nvars;
   yk_gradient *sum = yk__calloc(npairs + 1, sizeof *sum);
-  yk_value steps[3];
   if (sum == NULL) {
     yk_graph_fail_at(b->where, g, YK_ENOMEM, "no memory for the gradients of %zu variables", b->nvars);
     return;
   }
   yk__spread_sum(&b->spread, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
   if (b->o.clip_norm > 0) yk__spread_clip(&b->spread, b->o.clip_norm, b->nvars, sum);
-  steps[0] = yk_apply_gradients(g, &opt, npairs, sum, out->global_step);
-  yk__free(sum);
-  steps[1] = yk_update_ops(g);
-  steps[2] = steps[0];
-  if (m->moving_average > 0)
-    YK_CONTROL(g, 1, steps) { steps[2] = yk_moving_average(g, m->moving_average, out->global_step, 0, NULL); }
-  out->train = yk_group(yk_named(g, "train"), 3, steps);
   out->loss = total(g, "loss", b->n, b->loss);
   out->accuracy = total(g, "accuracy", b->n, b->correct);
+  if (b->o.guard) {                                   /* the first copies' sums are those of all */
+    yk_value look[2] = { out->loss, opt.learning_rate };
+    out->good = yk_all_good(g, opt.learning_rate.id != 0 ? 2 : 1, look, b->nvars, sum, b->o.nan_only);
+  }
+  YK_GUARD(g, out->good) { change(b, &opt, npairs, sum, out); }
+  yk__free(sum);
 }
 
 /* A caller compiled against an older header passes a shorter struct: what it lacks stays zero. False after a sticky error. */

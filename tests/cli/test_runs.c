@@ -161,15 +161,42 @@ static void test_trace_and_placement(void **state) {
   assert_false(exists("p/trace.json"));
 }
 
+/* It stops at the step that went wrong and leaves what a run of one step less would have left. */
 static void test_diverges(void **state) {
   yoke_result r;
+  char steps[24];
   (void)state;
-  YOKE(&r, "train", "cifar10", "--data", "set", "--steps", "50", "--batch", "8", "--lr", "1e6", "--quiet", "--out", "d");
+  YOKE(&r, "train", "cifar10", "--data", "set", "--steps", "50", "--batch", "8", "--lr", "1e6", "--quiet", "--out", "d",
+       "--checkpoint-every", "1000");
   CHECK_INT(r.status, 1);
-  if (strstr(r.err, "yoke train: step ") == NULL || strstr(r.err, "the loss is") == NULL) fail_msg("stderr: %s", r.err);
+  const char *at = strstr(r.err, "yoke train: step ");
+  if (at == NULL || strstr(r.err, "(a smaller --lr or --clip-norm may help") == NULL) fail_msg("stderr: %s", r.err);
+  if (strstr(r.err, " made by '") == NULL || strstr(r.err, "on /cpu:0 at ") == NULL) fail_msg("stderr: %s", r.err);
   assert_ptr_equal(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
-  assert_false(exists("d/weights.safetensors"));
+  long bad = strtol(at + strlen("yoke train: step "), NULL, 10);
+  if (bad < 2 || bad > 49) fail_msg("stopped at step %ld; the test needs one in the middle", bad);
   assert_false(exists("d/report.html"));
+  char *log = read_file("d/metrics.jsonl");
+  if (log == NULL || strstr(log, "\"event\":\"nan\"") == NULL || strstr(log, "\"op\":") == NULL) fail_msg("%s", log);
+  check_json(log, true);
+  free(log);
+  yoke_free(&r);
+  snprintf(steps, sizeof steps, "%ld", bad - 1);
+  free(SUCCEEDS("train", "cifar10", "--data", "set", "--steps", steps, "--batch", "8", "--lr", "1e6", "--quiet", "--out", "d2"));
+  same_files("d/weights.safetensors", "d2/weights.safetensors");
+  YOKE(&r, "train", "--resume", "--out", "d", "cifar10");             /* the input is where it was: the same step again */
+  CHECK_INT(r.status, 1);
+  snprintf(steps, sizeof steps, "step %ld: ", bad);
+  if (strstr(r.err, steps) == NULL) fail_msg("resumed: %s", r.err);
+  yoke_free(&r);
+}
+
+static void test_nan_check(void **state) {
+  yoke_result r;
+  (void)state;
+  FAILS(2, "--nan-check 'maybe': expected finite, nan or off", "train", "mlp", "--nan-check", "maybe");
+  YOKE(&r, "train", "cifar10", "--data", "set", "--steps", "6", "--batch", "8", "--lr", "1e6", "--quiet", "--nan-check", "off", "--out", "f");
+  CHECK_INT(r.status, 0);
   yoke_free(&r);
 }
 
@@ -211,7 +238,7 @@ int main(void) {
         cmocka_unit_test(test_global_batch),
     cmocka_unit_test(test_devices_agree), cmocka_unit_test(test_quiet_and_defaults), cmocka_unit_test(test_data_dir),
         cmocka_unit_test(test_trace_and_placement),
-    cmocka_unit_test(test_diverges), cmocka_unit_test(test_interrupt),
+    cmocka_unit_test(test_diverges), cmocka_unit_test(test_nan_check), cmocka_unit_test(test_interrupt),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

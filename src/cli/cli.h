@@ -157,6 +157,8 @@ int  yk__job_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);
 int  yk__job_open_data(const yk_cli *c, yk_job *j, bool with_train, bool with_test);   /* its first half: data.c */
 int  yk__job_blank(yk_job *j);                   /* pictures without content, for commands that only look at the plan */
 int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
+enum { YK__MOST_FETCHES = 4 };
+size_t yk__job_fetches(yk_job *j, yk_value fetch[YK__MOST_FETCHES]);   /* what its step fetches; sets rate_at and good_at */
 int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
 /* What the job's queue and its towers are made with; source and learning rate of these are not filled in. They point into *j. */
 yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j);

@@ -9,10 +9,10 @@
 #include "cli/cli.h"
 
 /* What the step would take of each device. It fails if the step does not fit, with the verdict, which is the last line. */
-static int rehearse(yk_job *j, const yk_value fetch[2]) {
+static int rehearse(yk_job *j, size_t nfetch, const yk_value *fetch) {
   char *text = NULL;
   bool fits = false;
-  yk_code rc = yk_session_rehearse(j->session, 0, NULL, 2, fetch, 1, &j->towers.train, &fits, NULL, &text);
+  yk_code rc = yk_session_rehearse(j->session, 0, NULL, nfetch, fetch, 1, &j->towers.train, &fits, NULL, &text);
   if (rc != YK_OK) return yk__die_code(rc);
   fputs(text, stdout);
   size_t n = strlen(text);
@@ -30,9 +30,10 @@ static int explain(const yk_cli *c, yk_job *j) {
   if (status == 0) status = yk__job_blank(j);
   if (status == 0) status = yk__job_build(c, j);
   if (status != 0) return status;
-  yk_value fetch[2] = { j->towers.loss, j->towers.accuracy };
+  yk_value fetch[YK__MOST_FETCHES];
+  size_t n = yk__job_fetches(j, fetch);
   yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
-  if (rc == YK_OK) rc = yk_session_explain(j->session, 0, NULL, 2, fetch, 1, &j->towers.train, &text);
+  if (rc == YK_OK) rc = yk_session_explain(j->session, 0, NULL, n, fetch, 1, &j->towers.train, &text);
   if (rc == YK_OK && c->log_device_placement) {
     char *placement = NULL;
     rc = yk_session_placement(j->session, &placement);
@@ -42,7 +43,7 @@ static int explain(const yk_cli *c, yk_job *j) {
   if (rc == YK_OK) fputs(text, stdout);
   yk_free(text);
   if (rc != YK_OK) return yk__die_code(rc);
-  return c->rehearse != NULL ? rehearse(j, fetch) : 0;
+  return c->rehearse != NULL ? rehearse(j, n, fetch) : 0;
 }
 
 int yk__cmd_explain(const yk_cli *c) {

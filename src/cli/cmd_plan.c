@@ -243,13 +243,14 @@ static yk_code seen(yk_session *s, const yk_plan *compiled, const yk_var_slot *v
 
 static yk_code foresee(plan *p) {
   yk_job *j = &p->job;
-  yk_value init = yk_global_variables_initializer(j->graph), fetch[2] = { j->towers.loss, j->towers.accuracy };
+  yk_value init = yk_global_variables_initializer(j->graph), fetch[YK__MOST_FETCHES];
+  size_t n = yk__job_fetches(j, fetch);
   YK_TRY(yk_session_open(j->graph, &j->devices.session, &j->session));
   p->ndevices = yk_session_device_count(j->session);
   if (!p->c->no_time && p->c->rehearse == NULL) YK_TRY(yk__topology_measure(j->session, TOPOLOGY_SECONDS, &p->links));
   YK_TRY(yk__forecast_open(j->session, &p->forecast));
   YK_TRY(yk__forecast_step(p->forecast, 0, NULL, 1, &init, NULL, NULL));
-  return yk__forecast_step(p->forecast, 2, fetch, 1, &j->towers.train, seen, p);
+  return yk__forecast_step(p->forecast, n, fetch, 1, &j->towers.train, seen, p);
 }
 
 static int run(plan *p) {

@@ -215,14 +215,21 @@ int yk__job_build(const yk_cli *c, yk_job *j) {
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
-int yk__job_start(yk_job *j) {
-  yk_value init = yk_global_variables_initializer(j->graph), fetch[4] = { j->towers.loss, j->towers.accuracy };
-  int n = 2;
+size_t yk__job_fetches(yk_job *j, yk_value fetch[YK__MOST_FETCHES]) {
+  int n = 0;
+  fetch[n++] = j->towers.loss;
+  fetch[n++] = j->towers.accuracy;
   if (j->rate.id != 0) fetch[j->rate_at = n++] = j->rate;
   if (j->guard) fetch[j->good_at = n++] = j->towers.good;
+  return (size_t)n;
+}
+
+int yk__job_start(yk_job *j) {
+  yk_value init = yk_global_variables_initializer(j->graph), fetch[YK__MOST_FETCHES];
+  size_t n = yk__job_fetches(j, fetch);
   yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
   if (rc == YK_OK) rc = yk_session_run(j->session, 0, NULL, 0, NULL, 1, &init, NULL);
-  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, (size_t)n, fetch, 1, &j->towers.train, &j->step);
+  if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, n, fetch, 1, &j->towers.train, &j->step);
   if (rc == YK_OK && j->guard) rc = yk_step_prepare(j->session, 0, NULL, 1, &j->sound, 0, NULL, &j->check);
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }

@@ -4,9 +4,11 @@
  * Saved is what an evaluation or another program can use: weights, their moving
  * averages, normalisation statistics, the global step; not the optimizer's slots.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "store/safetensors.h"
@@ -17,6 +19,18 @@ static bool is_slot(const yk_graph *g, const yk_variable *v, const yk_value *slo
   return false;
 }
 
+/* Updates can overflow although all gradients are finite: such weights are no result. */
+static yk_code check(const yk_job *j, const yk_variable *v, const yk_tensor *t) {
+  if (!j->guard || (YK_T(yk_tensor_desc(t)->dtype) & YK_FLOATS) == 0) return YK_OK;
+  for (int64_t i = 0; i < yk_tensor_count(t); i++) {
+    double x = yk_tensor_at(t, i);
+    if (isnan(x) || (isinf(x) && !j->nan_only))
+      return YK_FAIL(EINVAL, "variable '%s' of %s holds %s at element %lld; no weights are written", yk_variable_name(v), yk_variable_where(v),
+                     isnan(x) ? "NaN" : "infinity", (long long)i);
+  }
+  return YK_OK;
+}
+
 static yk_code collect(const yk_job *j, size_t total, const yk_value *slots, yk_saved *list, yk_tensor **value, size_t *n) {
   size_t nslots = yk_get_collection(j->graph, YK_OPTIMIZER_VARIABLES, NULL, NULL, 0);
   for (size_t i = 0; i < total; i++) {
@@ -24,7 +38,7 @@ static yk_code collect(const yk_job *j, size_t total, const yk_value *slots, yk_
     if (yk_variable_master(v) != v || is_slot(j->graph, v, slots, nslots)) continue;
     YK_TRY(yk_variable_fetch(j->session, v, &value[*n]));
     list[*n] = (yk_saved){ yk_variable_name(v), value[*n] };
-    ++*n;
+    YK_TRY(check(j, v, value[(*n)++]));
   }
   return YK_OK;
 }

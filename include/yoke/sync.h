@@ -125,8 +125,9 @@ yk_code yk_sync_worker_open(yk_sync_replicas *sync, int32_t index, size_t nfeed,
 /*
  * One step: gradients, accumulators, a token; as yk_step_run(). A worker is used by one thread at a time, each worker by its
  * own.
- * Errors: ERANGE the training has ended, cleanly; EBUSY no token came in time, the message tells step and who is
- * missing; what its own step, or the chief, failed with. After a failure of its own step the worker may try again, or leave.
+ * Errors: ERANGE the training has ended, cleanly; EBUSY no token came in time, the message tells step and who is missing (the
+ * gradient was given: another call waits for the token first); what its own step failed with, after which it may try again, or
+ * leave; or what the chief failed with.
  */
 yk_code yk_sync_worker_run(yk_sync_worker *worker, const yk_tensor *const *feeds, const yk_tensor *const **fetched) YK_CHECKED;
 /* The worker has finished, or failed: it frees it, and the others go on without it. NULL is fine. */

@@ -47,6 +47,9 @@ typedef struct yk_sync_core {
   char message[1024];
 } yk_sync_core;
 
+/* Of replicas that were built: what a server exports, and tests look at. */
+yk_sync_core *yk__sync_core_of(yk_sync_replicas *sync);
+
 /* One variable's gradients. */
 typedef struct yk_sync_slot { const char *name; yk_desc desc; bool sparse; } yk_sync_slot;
 
@@ -64,6 +67,8 @@ void yk__sync_leave(yk_sync_core *c, int32_t w);
 /* Worker: its gradients, one tensor a dense slot, values and rows of a sparse one. It stands in line for a token then; take it,
  * or leave. */
 yk_code yk__sync_apply(yk_sync_core *c, int32_t w, const yk_tensor *const *grads) YK_CHECKED;
+/* Worker: does it hold a token, or its start? Not if a wait for one took too long. */
+bool yk__sync_holds(yk_sync_core *c, int32_t w);
 /* Worker: wait for a token, which becomes its local step. ERANGE: the training has ended. */
 yk_code yk__sync_token(yk_sync_core *c, int32_t w) YK_CHECKED;
 /* ERANGE or the failure that ended the training; YK_OK: it goes on. */

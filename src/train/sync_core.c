@@ -271,6 +271,13 @@ yk_code yk__sync_apply(yk_sync_core *c, int32_t w, const yk_tensor *const *grads
   return YK_OK;
 }
 
+bool yk__sync_holds(yk_sync_core *c, int32_t w) {
+  yk__mutex_lock(&c->lock);
+  bool holds = c->member[w].holds;
+  yk__mutex_unlock(&c->lock);
+  return holds;
+}
+
 yk_code yk__sync_token(yk_sync_core *c, int32_t w) {
   yk_sync_member *m = &c->member[w];
   int64_t token = 0;

@@ -39,6 +39,8 @@ struct yk_sync_worker {
   int32_t index;
 };
 
+yk_sync_core *yk__sync_core_of(yk_sync_replicas *sync) { return sync->core; }
+
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const yk_sync_replicas *x) { return x->o.name ? x->o.name : "sync_replicas"; }
@@ -348,6 +350,7 @@ yk_code yk_sync_worker_run(yk_sync_worker *worker, const yk_tensor *const *feeds
   if (worker == NULL) return YK_FAIL(EINVAL, "yk_sync_worker_run: NULL worker");
   yk_sync_core *c = worker->sync->core;
   YK_TRY(yk__sync_ended(c));
+  if (!yk__sync_holds(c, worker->index)) YK_TRY(yk__sync_token(c, worker->index));
   yk_code rc = yk_step_run(worker->step, feeds, &out);
   if (rc == YK_OK) rc = yk__sync_apply(c, worker->index, out + worker->nfetch);
   if (rc != YK_OK) {

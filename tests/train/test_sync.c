@@ -343,8 +343,11 @@ typedef struct schedule {
 } schedule;
 
 static uint64_t below(actor *a, uint64_t n) { return yk__rng_below(a->s->seed, (uint64_t)a->index + 1, 0, a->draws++, n); }
+/* Some work; seldom a yield, which may cost a whole slice on a busy machine. */
 static void dawdle(actor *a) {
-  for (uint64_t n = below(a, 6); n > 0; n--) sched_yield();
+  volatile uint64_t spun = 0;
+  for (uint64_t n = below(a, 2000); spun < n;) spun = spun + 1;
+  if (below(a, 50) == 0) sched_yield();
 }
 
 static void *work(void *arg) {

@@ -4,7 +4,9 @@
  * Where several threads run steps, no worker computes while the chief updates (R = T without first tokens), so that each
  * weight is known; the moves under any other timing are tested without graphs.
  */
+#include "base/alloc.h"
 #include "rig.h"
+#include "train/sync.h"
 
 /* ---- a variable with a given gradient per worker: loss_i = sum(w * c_i) ---- */
 
@@ -219,6 +221,84 @@ static void test_life_of_a_worker(void **state) {
   yk_sync_replicas_free(NULL);
 }
 
+/* No token in time: the gradient was given once, and the next call first waits for what is due. */
+static void test_late_tokens(void **state) {
+  static const float one[2] = { 1, 1 };
+  lab l;
+  yk_sync_options o = options(1, 2, 2, 0);
+  yk_sync_worker *w[2] = { NULL, NULL };
+  yk_tensor *t = NULL;
+  (void)state;
+  lab_new(&l, 2, YK_SHAPE(2));
+  CHECK_OK(yk_tensor_from(YK_F32, YK_SHAPE(2), one, &t));
+  const yk_tensor *const feed[] = { t };
+  CHECK_OK(yk_sync_replicas_build(l.r.g, &o, 2, l.loss, &l.sync));
+  rig_open(&l.r, 0);
+  CHECK_OK(yk_sync_replicas_start(l.sync, l.r.s));
+  for (int i = 0; i < 2; i++) CHECK_OK(yk_sync_worker_open(l.sync, i, 1, &l.c[i], 0, NULL, 0, NULL, &w[i]));
+  CHECK_OK(yk_tensor_queue_set_timeout(yk__sync_core_of(l.sync)->tokens, 3));
+  CHECK_CODE(yk_sync_worker_run(w[0], feed, NULL), YK_EBUSY, "worker 1 computes since");
+  CHECK_CODE(yk_sync_worker_run(w[0], feed, NULL), YK_EBUSY, "Missing: worker 1");
+  CHECK_OK(yk_tensor_queue_set_timeout(yk__sync_core_of(l.sync)->tokens, 60000));
+  CHECK_OK(yk_sync_worker_run(w[1], feed, NULL));
+  yk_sync_worker_leave(w[1]);
+  CHECK_OK(yk_sync_worker_run(w[0], feed, NULL));
+  CHECK_NEAR(rig_value(&l.r, l.w, 0), -2, 0);      /* one update of both, one of worker 0 alone */
+  yk_sync_worker_leave(w[0]);
+  CHECK_OK(yk_sync_replicas_end(l.sync));
+  yk_tensor_free(t);
+  lab_end(&l);
+}
+
+/* A worker that never comes: everybody is told who, in time. */
+static void test_absent_worker(void **state) {
+  static const float one[2] = { 1, 1 };
+  lab l;
+  yk_sync_options o = options(1, 2, 2, 0);
+  yk_sync_worker *w = NULL;
+  yk_tensor *t = NULL;
+  (void)state;
+  lab_new(&l, 2, YK_SHAPE(2));
+  o.timeout_ms = 20;
+  CHECK_OK(yk_tensor_from(YK_F32, YK_SHAPE(2), one, &t));
+  CHECK_OK(yk_sync_replicas_build(l.r.g, &o, 2, l.loss, &l.sync));
+  rig_open(&l.r, 0);
+  CHECK_OK(yk_sync_replicas_start(l.sync, l.r.s));
+  CHECK_OK(yk_sync_worker_open(l.sync, 0, 1, l.c, 0, NULL, 0, NULL, &w));
+  CHECK_CODE(yk_sync_worker_run(w, (const yk_tensor *const[]){ t }, NULL), YK_EBUSY, "worker 1 has not started since");
+  yk_sync_worker_leave(w);
+  yk_tensor_free(t);
+  lab_end(&l);
+}
+
+/* Steps in use allocate nothing, neither the worker's half nor the chief's. */
+static void test_no_allocations(void **state) {
+  rig r;
+  yk_graph *g = rig_new(&r);
+  yk_sync_replicas *sync = NULL;
+  yk_sync_worker *w = NULL;
+  yk_sync_options o = options(0, 1, 1, 0);
+  (void)state;
+  yk_device_push(g, "/cpu:0");
+  yk_variable *table = yk_get_variable(g, "table", YK_F32, YK_SHAPE(5, 2), YK_ZEROS, NULL);
+  yk_variable *v = yk_get_variable(g, "v", YK_F32, YK_SHAPE(2), YK_ONES, NULL);
+  yk_value index = yk_constant_from(g, YK_I32, YK_SHAPE(3), (const int32_t[]){ 1, 3, 4 });
+  yk_value loss = yk_reduce_sum(g, yk_mul(g, yk_gather(g, yk_read(table), index, 0), yk_read(v)), NULL);
+  yk_device_pop(g);
+  o.optimizer = YK_MOMENTUM(0.1, 0.9);
+  CHECK_OK(yk_sync_replicas_build(g, &o, 1, &loss, &sync));
+  rig_open(&r, 0);
+  CHECK_OK(yk_sync_replicas_start(sync, r.s));
+  CHECK_OK(yk_sync_worker_open(sync, 0, 0, NULL, 1, &loss, 0, NULL, &w));
+  for (int i = 0; i < 5; i++) CHECK_OK(yk_sync_worker_run(w, NULL, NULL));
+  uint64_t before = yk__alloc_count();
+  for (int i = 0; i < 20; i++) CHECK_OK(yk_sync_worker_run(w, NULL, NULL));
+  CHECK_INT(yk__alloc_count() - before, 0);
+  yk_sync_worker_leave(w);
+  yk_sync_replicas_free(sync);
+  rig_close(&r);
+}
+
 /* From where a checkpoint left: the accumulators start with the global step. */
 static void test_goes_on(void **state) {
   static const float grad[1][2] = { { 1 } };
@@ -400,7 +480,8 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_two_of_two), cmocka_unit_test(test_adam_and_schedule), cmocka_unit_test(test_clipped),
-    cmocka_unit_test(test_one_finishes), cmocka_unit_test(test_life_of_a_worker), cmocka_unit_test(test_goes_on),
+    cmocka_unit_test(test_one_finishes), cmocka_unit_test(test_life_of_a_worker), cmocka_unit_test(test_late_tokens),
+    cmocka_unit_test(test_absent_worker), cmocka_unit_test(test_no_allocations), cmocka_unit_test(test_goes_on),
     cmocka_unit_test(test_rows), cmocka_unit_test(test_on_devices), cmocka_unit_test(test_failures),
     cmocka_unit_test(test_chief_fails), cmocka_unit_test(test_refusals),
   };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "tensor/desc.h"
 #include "train/accumulator.h"
+#include "train/options.h"
 #include "train/waits.h"
 
 typedef struct taker { struct taker *next; } taker;
@@ -81,8 +82,6 @@ static void move_out(yk_accumulator *a, int64_t at, double by, void *out, int64_
 /* ---- open and free ----------------------------------------------------------------------------------------------- */
 
 static yk_code check(const yk_accumulator_options *o) {
-  if (o == NULL || o->size == 0)
-    return YK_FAIL(EINVAL, "an accumulator needs options with their size: YK_ACCUMULATOR_OPTIONS_INIT");
   yk_shape s = yk__desc_shape(&o->desc);
   yk_dtype t = (yk_dtype)o->desc.dtype;
   const char *name = o->name ? o->name : "accumulator";
@@ -107,16 +106,18 @@ static bool get_memory(yk_accumulator *a) {
 }
 
 yk_code yk_accumulator_open(const yk_accumulator_options *options, yk_accumulator **out) {
-  YK_TRY(check(options));
+  yk_accumulator_options o = { 0 };
+  YK_TRY(yk__options_take(&o, sizeof o, options, "yk_accumulator_options"));
+  YK_TRY(check(&o));
   if (out == NULL) return YK_FAIL(EINVAL, "yk_accumulator_open: NULL output");
   yk_accumulator *a = yk__calloc(1, sizeof *a);
   if (a == NULL) return YK_ENOMEM;
-  a->o = *options;
-  a->o.timeout_ms = yk__limit_ms(options->timeout_ms);
-  a->dtype = (yk_dtype)options->desc.dtype;
+  a->o = o;
+  a->o.timeout_ms = yk__limit_ms(o.timeout_ms);
+  a->dtype = (yk_dtype)o.desc.dtype;
   a->wide = a->dtype == YK_F64 ? YK_F64 : YK_F32;
-  a->count = yk__desc_count(&options->desc);
-  a->rows = options->sparse ? options->desc.dim[0] : 1;
+  a->count = yk__desc_count(&o.desc);
+  a->rows = o.sparse ? o.desc.dim[0] : 1;
   a->row = a->count / a->rows;
   yk__mutex_init(&a->lock);
   yk__cond_init(&a->changed);

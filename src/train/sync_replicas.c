@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include "train/options.h"
 #include "train/sync.h"
 #include "train/train.h"
 
@@ -177,15 +178,15 @@ static yk_code equip(yk_sync_replicas *x) {
 }
 
 static yk_code check(const char *where, yk_graph *g, const yk_sync_options *o, size_t nlosses, const yk_value *losses) {
-  if (o == NULL || o->size == 0 || nlosses == 0 || losses == NULL) {
-    yk_graph_fail_at(where, g, YK_EINVAL, "synchronous replicas need options with their size (YK_SYNC_OPTIONS_INIT) and a loss");
+  if (nlosses == 0 || losses == NULL) {
+    yk_graph_fail_at(where, g, YK_EINVAL, "synchronous replicas need a loss");
     return yk_graph_status(g);
   }
   int32_t total = o->total_num_replicas > 0 ? o->total_num_replicas : o->replicas_to_aggregate;
   if (total >= 1 && nlosses > (size_t)total)
     yk_graph_fail_at(where, g, YK_EINVAL, "%s: %zu losses for %d replicas", o->name ? o->name : "sync_replicas", nlosses, total);
   if (o->global_step && o->global_step->g != g) yk_graph_fail_at(where, g, YK_EINVAL, "the global step is a variable of another graph");
-  if (o->average_decay < 0 || o->average_decay > 1)
+  if (!(o->average_decay >= 0 && o->average_decay <= 1))
     yk_graph_fail_at(where, g, YK_EINVAL, "the decay of a moving average lies in [0, 1], not %g", o->average_decay);
   return yk_graph_status(g);
 }
@@ -193,12 +194,16 @@ static yk_code check(const char *where, yk_graph *g, const yk_sync_options *o, s
 yk_code yk_sync_replicas_build_at(const char *where, yk_graph *g, const yk_sync_options *options, size_t nlosses, const yk_value *losses,
                                   yk_sync_replicas **out) {
   if (g == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_sync_replicas_build: NULL graph or output");
+  yk_sync_options o = { 0 };
   YK_TRY(yk_graph_status(g));
-  YK_TRY(check(where, g, options, nlosses, losses));
+  if (yk__options_take(&o, sizeof o, options, "yk_sync_options") != YK_OK)
+    yk_graph_fail_at(where, g, YK_EINVAL, "%s", yk_error_message());
+  YK_TRY(yk_graph_status(g));
+  YK_TRY(check(where, g, &o, nlosses, losses));
   yk_sync_replicas *x = yk__calloc(1, sizeof *x);
   if (x == NULL) return yk_graph_fail_at(where, g, YK_ENOMEM, "no memory for synchronous replicas"), yk_graph_status(g);
   x->g = yk__graph_ref(g);
-  x->o = *options;
+  x->o = o;
   x->nlosses = nlosses;
   build(where, x, losses);
   yk_code rc = g->status == YK_OK ? equip(x) : g->status;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "tensor/desc.h"
+#include "train/options.h"
 #include "train/tensor_queue.h"
 #include "train/waits.h"
 
@@ -451,7 +452,6 @@ static yk_code check_shapes(const yk_tensor_queue_options *o) {
 }
 
 static yk_code check_options(const yk_tensor_queue_options *o) {
-  if (o == NULL || o->size == 0) return YK_FAIL(EINVAL, "a queue needs options with their size: YK_TENSOR_QUEUE_OPTIONS_INIT");
   if ((unsigned)o->kind > YK_QUEUE_PADDING_FIFO) return YK_FAIL(EINVAL, "no such kind of queue: %d", (int)o->kind);
   if (o->capacity < 0 || o->capacity > UINT32_MAX / 4)
     return YK_FAIL(EINVAL, "a queue cannot have a capacity of %" PRId64, o->capacity);
@@ -467,23 +467,25 @@ static yk_code check_options(const yk_tensor_queue_options *o) {
 }
 
 yk_code yk_tensor_queue_open(const yk_tensor_queue_options *options, yk_tensor_queue **out) {
-  YK_TRY(check_options(options));
+  yk_tensor_queue_options o = { 0 };
+  YK_TRY(yk__options_take(&o, sizeof o, options, "yk_tensor_queue_options"));
+  YK_TRY(check_options(&o));
   if (out == NULL) return YK_FAIL(EINVAL, "yk_tensor_queue_open: NULL output");
   yk_tensor_queue *q = yk__calloc(1, sizeof *q);
   if (q == NULL) return YK_ENOMEM;
-  q->o = *options;
-  q->name = yk__strdup(options->name ? options->name : "queue");
+  q->o = o;
+  q->name = yk__strdup(o.name ? o.name : "queue");
   if (q->name == NULL) {
     yk__free(q);
     return YK_ENOMEM;
   }
-  q->kind = kinds[options->kind];
-  q->batches = q->fixed = !options->any_shape;
+  q->kind = kinds[o.kind];
+  q->batches = q->fixed = !o.any_shape;
   q->o.timeout_ms = yk__limit_ms(q->o.timeout_ms);
-  q->source = (yk_source){ .self = q, .next = next_rows, .ncomponents = options->ncomponents };
-  for (uint32_t k = 0; k < options->ncomponents; k++) {
-    q->source.component[k] = options->component[k];
-    q->fixed = q->fixed && yk__desc_known(&options->component[k]);
+  q->source = (yk_source){ .self = q, .next = next_rows, .ncomponents = o.ncomponents };
+  for (uint32_t k = 0; k < o.ncomponents; k++) {
+    q->source.component[k] = o.component[k];
+    q->fixed = q->fixed && yk__desc_known(&o.component[k]);
   }
   yk__mutex_init(&q->lock);
   yk__cond_init(&q->changed);

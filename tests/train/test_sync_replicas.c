@@ -456,7 +456,10 @@ static void test_refusals(void **state) {
   lab_new(&l, 3, YK_SCALAR)
   lab_new(&l, 3, YK_SCALAR);
   REFUSED(3, l.loss, "3 losses for 2 replicas");
-  REFUSED(0, l.loss, "need options");
+  REFUSED(0, l.loss, "need a loss");
+  o.size = 0;
+  REFUSED(1, l.loss, "yk_sync_options are damaged or have a size of 0; start from their _INIT");
+  o = options(1, 2, 2, 0);
   o.replicas_to_aggregate = -1;
   REFUSED(1, l.loss, "replicas_to_aggregate is -1");
   o = options(1, 3, 2, 0);

@@ -139,7 +139,11 @@ void yk__board_variables(yk_board *b, int64_t step) {
     const yk_variable *v = yk_variable_get(b->job->graph, i);
     if (yk_variable_trainable(v) && !good(b, put_variable(b, v, step))) return;
   }
-  if (good(b, yk_summary_flush(b->train))) (void)good(b, yk_summary_flush(b->eval));
+  yk__board_flush(b);
+}
+
+void yk__board_flush(yk_board *b) {
+  if (wanted(b) && good(b, yk_summary_flush(b->train))) (void)good(b, yk_summary_flush(b->eval));
 }
 
 static void close_one(yk_board *b, yk_summary_writer **w) {

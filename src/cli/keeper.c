@@ -131,6 +131,7 @@ static yk_code save(yk_keeper *k, bool now) {
   yk_metrics *m = k->metrics;
   yk_position p = yk_queue_position(k->job->queue);
   char epoch[24], example[24], bytes[24], *curves = NULL;
+  yk__board_flush(m->board);                         /* what a resumed run does not tell again */
   YK_TRY(check(k->job));
   YK_TRY(yk__metrics_text(m, &curves));
   snprintf(epoch, sizeof epoch, "%" PRId64, p.epoch);

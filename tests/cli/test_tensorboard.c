@@ -5,8 +5,10 @@
 #include "run_yoke.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <yoke/yoke.h>
 
@@ -88,6 +90,131 @@ static void test_resumed(void **state) {
   free(s);
 }
 
+/* ---- the steps of one curve, as a reader understands them ---- */
+
+enum { MOST_STEPS = 64, MOST_FILES = 8 };
+typedef struct curve { int64_t step[MOST_STEPS]; float value[MOST_STEPS]; int n; } curve;
+
+typedef struct field { uint64_t number, wire, bits; const uint8_t *bytes; size_t n; } field;
+
+static uint64_t varint(const uint8_t **p, const uint8_t *end) {
+  uint64_t v = 0;
+  for (int shift = 0; *p < end && shift < 64; shift += 7) {
+    uint8_t b = *(*p)++;
+    v |= (uint64_t)(b & 0x7f) << shift;
+    if (b < 0x80) break;
+  }
+  return v;
+}
+
+/* The next field of a message; false at its end. */
+static bool next_field(const uint8_t **p, const uint8_t *end, field *f) {
+  if (*p >= end) return false;
+  uint64_t key = varint(p, end);
+  *f = (field){ .number = key >> 3, .wire = key & 7 };
+  if (f->wire == 0) {
+    f->bits = varint(p, end);
+    return true;
+  }
+  f->n = f->wire == 1 ? 8 : f->wire == 5 ? 4 : (size_t)varint(p, end);
+  assert_true(f->n <= (size_t)(end - *p));
+  f->bytes = *p;
+  *p += f->n;
+  return true;
+}
+
+/* The scalar of that tag in a summary, if it is there. */
+static bool scalar(const field *summary, const char *tag, float *value) {
+  const uint8_t *p = summary->bytes, *end = p + summary->n;
+  field v, f;
+  while (next_field(&p, end, &v)) {
+    const uint8_t *q = v.bytes, *last = q + v.n;
+    bool mine = false, has = false;
+    while (v.number == 1 && next_field(&q, last, &f)) {
+      mine |= f.number == 1 && f.n == strlen(tag) && memcmp(f.bytes, tag, f.n) == 0;
+      has |= f.number == 2 && f.wire == 5;
+      if (f.number == 2 && f.wire == 5) memcpy(value, f.bytes, sizeof *value);
+    }
+    if (mine && has) return true;
+  }
+  return false;
+}
+
+/* An event onto the curve. What a restart forgets are the steps from its own on. */
+static void take_event(curve *c, const char *tag, const uint8_t *p, size_t n) {
+  enum { STEP = 2, SUMMARY = 5, SESSION_LOG = 7 };
+  const uint8_t *end = p + n;
+  int64_t step = 0;
+  bool found = false, restart = false;
+  float value = 0;
+  field f;
+  while (next_field(&p, end, &f)) {
+    if (f.number == STEP) step = (int64_t)f.bits;
+    restart |= f.number == SESSION_LOG;
+    found |= f.number == SUMMARY && scalar(&f, tag, &value);
+  }
+  while (restart && c->n > 0 && c->step[c->n - 1] >= step) c->n--;
+  if (!found) return;
+  assert_true(c->n < MOST_STEPS);
+  c->step[c->n] = step;
+  c->value[c->n++] = value;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Of all files of a folder, in the order in which they were made, which is that of their names. */
+static curve read_curve(const char *folder, const char *tag) {
+  char path[MOST_FILES][600];
+  int files = 0;
+  curve c = { .n = 0 };
+  DIR *d = opendir(folder);
+  if (d == NULL) fail_msg("%s is not there", folder);
+  for (struct dirent *e; (e = readdir(d)) != NULL;)
+    if (strncmp(e->d_name, "events.out.tfevents.", 20) == 0 && files < MOST_FILES)
+      snprintf(path[files++], sizeof path[0], "%s/%s", folder, e->d_name);
+  closedir(d);
+  qsort(path, (size_t)files, sizeof path[0], by_name);
+  for (int i = 0; i < files; i++) {
+    yk_record_reader *r;
+    const void *bytes;
+    size_t n;
+    CHECK_OK(yk_record_reader_open(path[i], &r));
+    while (yk_record_read(r, &bytes, &n) == YK_OK && bytes != NULL) take_event(&c, tag, bytes, n);      /* the last may be cut */
+    yk_error_clear();
+    yk_record_reader_close(r);
+  }
+  return c;
+}
+
+/* Killed between two checkpoints and gone on, twice: every step once, with the loss that a run without a stop tells. */
+static void test_every_step_once(void **state) {
+  static const char *const killed[] = { "yoke", NET, "--steps", "12", "--out", "k", "--tensorboard", "logs/k", "--checkpoint-every", "3",
+                                        "--resume", NULL };
+  static const char *const kept[] = { "k/checkpoints/ckpt-3.safetensors", "k/checkpoints/ckpt-6.safetensors" };
+  (void)state;
+  free(SUCCEEDS(NET, "--steps", "12", "--out", "u", "--tensorboard", "logs/u"));
+  for (int i = 0; i < 2; i++) {
+    yoke_result r;
+    pid_t pid = yoke_start(killed);
+    for (int k = 0; k < 20000 && !exists(kept[i]); k++) nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+    kill(pid, SIGKILL);
+    yoke_wait(pid, &r);
+    if (!exists(kept[i])) fail_msg("%s never came: status %d, %s", kept[i], r.status, r.err);
+    yoke_free(&r);
+    nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100000000 }, NULL);        /* names of event files have their second */
+  }
+  free(SUCCEEDS(NET, "--steps", "12", "--out", "k", "--tensorboard", "logs/k", "--resume"));
+  same_files("u/weights.safetensors", "k/weights.safetensors");
+  curve want = read_curve("logs/u/train", "loss"), got = read_curve("logs/k/train", "loss");
+  CHECK_INT(want.n, 12);
+  for (int i = 0; i < got.n || i < want.n; i++) {
+    if (i >= got.n) fail_msg("the curve ends after step %lld", (long long)(i > 0 ? got.step[i - 1] : 0));
+    if (got.step[i] != i + 1) fail_msg("point %d of the curve is of step %lld", i + 1, (long long)got.step[i]);
+    if (i >= want.n || memcmp(&got.value[i], &want.value[i], sizeof got.value[0]) != 0)
+      fail_msg("step %d: the loss is told as %.9g, without a stop it was %.9g", i + 1, (double)got.value[i], (double)want.value[i]);
+  }
+}
+
 static void test_refused(void **state) {
   struct rlimit before, tight;
   yoke_result r;
@@ -121,7 +248,8 @@ static void test_another_reader(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_two_steps), cmocka_unit_test(test_resumed), cmocka_unit_test(test_refused),
+    cmocka_unit_test(test_two_steps), cmocka_unit_test(test_resumed), cmocka_unit_test(test_every_step_once),
+    cmocka_unit_test(test_refused),
     cmocka_unit_test(test_another_reader),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);

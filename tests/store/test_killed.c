@@ -79,7 +79,8 @@ static void kill_one(int which, int devices) {
   wait_ms((draw >> 16) % 8);
   kill(pid, SIGKILL);
   assert_int_equal(waitpid(pid, &status, 0), pid);
-  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) fail_msg("%s on %d devices ended by itself: %x", kinds[which].name, devices, (unsigned)status);
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+    fail_msg("%s on %d devices ended by itself: %x", kinds[which].name, devices, (unsigned)status);
 }
 
 static void check(int which, int devices) {

@@ -143,7 +143,7 @@ static void test_refused_places(void **state) {
   CHECK_CODE(yk_queue_seek(NULL, (yk_position){ 0, 0 }), YK_EINVAL, "needs a queue");
   CHECK_INT(yk_queue_taken(q), 0);
   CHECK_OK(yk_queue_seek(q, (yk_position){ 3, 0 }));                       /* the end is a place too */
-  CHECK_CODE(take(q, YK_TAKE_ALL, 1, &b), YK_ECANCELLED, "0 examples are left");
+  CHECK_CODE(take(q, YK_TAKE_ALL, 1, &b), YK_ERANGE, "0 examples are left");
   CHECK_OK(yk_queue_seek(q, (yk_position){ 2, 15 }));                      /* and there is a way back */
   CHECK_OK(take(q, YK_TAKE_ALL, 5, &b));
   CHECK_INT(b.id[0], 15);
@@ -165,13 +165,13 @@ static void test_remainders(void **state) {
     CHECK_INT(b.rows, at % N == 16 ? 4 : 8);
     CHECK_INT(b.id[0], at % N);
   }
-  CHECK_CODE(take(q, YK_TAKE_IN_EPOCH, 8, &b), YK_ECANCELLED, "0 examples are left of 40");
+  CHECK_CODE(take(q, YK_TAKE_IN_EPOCH, 8, &b), YK_ERANGE, "0 examples are left of 40");
   CHECK_INT(b.rows, -1);
   CHECK_OK(yk_queue_seek(q, (yk_position){ 1, 10 }));
-  CHECK_CODE(take(q, YK_TAKE_ALL, 11, &b), YK_ECANCELLED, "10 examples are left of 40, 11 were asked for");
+  CHECK_CODE(take(q, YK_TAKE_ALL, 11, &b), YK_ERANGE, "10 examples are left of 40, 11 were asked for");
   CHECK_OK(take(q, YK_TAKE_UP_TO, 11, &b));                                /* nothing was taken by that */
   CHECK_INT(b.rows, 10);
-  CHECK_CODE(take(q, YK_TAKE_UP_TO, 11, &b), YK_ECANCELLED, "0 examples are left");
+  CHECK_CODE(take(q, YK_TAKE_UP_TO, 11, &b), YK_ERANGE, "0 examples are left");
   CHECK_CODE(take(q, YK_TAKE_ALL, 0, &b), YK_EINVAL, "at least 1 row");
   CHECK_CODE(take(q, (yk_take)7, 1, &b), YK_EINVAL, "no way 7");
   CHECK_CODE(yk_queue_take(NULL, YK_TAKE_ALL, 1, NULL, NULL), YK_EINVAL, "needs a queue");

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "rig.h"
+#include "train/accumulator.h"
 
 static yk_accumulator *open_it(yk_dtype t, yk_shape shape, bool sparse, yk_reduction how) {
   yk_accumulator_options o = YK_ACCUMULATOR_OPTIONS_INIT;
@@ -162,6 +163,32 @@ static void test_sparse(void **state) {
   yk_accumulator_free(a);
 }
 
+/* For the chief: few sizes, the first row again with zeros behind the others, and tensors that are used again. */
+static void test_rounded_rows(void **state) {
+  static const int32_t row[] = { 6, 2, 4, 0, 1, 3 };
+  static const int sizes[] = { 0, 1, 2, 4, 4, 7, 7 };        /* of 7 rows */
+  static const float ones[12] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+  const _Atomic int64_t once = 1;
+  yk_accumulator *a = open_it(YK_F32, YK_SHAPE(7, 2), true, YK_REDUCE_MEAN);
+  yk_tensor *values = NULL, *rows = NULL;
+  (void)state;
+  for (int n = 0; n <= 6; n++) {
+    yk_tensor *before = rows;
+    double sum = 0;
+    assert_true(give_rows(a, n, ones, row, 100));
+    CHECK_OK(yk__accumulator_take_rows(a, &once, &values, &rows));
+    CHECK_INT(yk_tensor_count(rows), sizes[n]);
+    CHECK_INT(yk_tensor_count(values), 2 * sizes[n]);
+    for (int64_t i = 0; i < yk_tensor_count(values); i++) sum += yk_tensor_at(values, i);
+    CHECK_NEAR(sum, 2 * n, 0);
+    for (int64_t i = n; i < sizes[n]; i++) CHECK_INT(yk_tensor_at(rows, i), yk_tensor_at(rows, 0));
+    if (n > 0 && sizes[n] == sizes[n - 1]) assert_ptr_equal(rows, before);
+  }
+  yk_tensor_free(values);
+  yk_tensor_free(rows);
+  yk_accumulator_free(a);
+}
+
 /* ---- who waits ---- */
 
 typedef struct waiter { yk_accumulator *a; int64_t n; yk_thread thread; yk_code rc; float got[2]; char why[512]; } waiter;
@@ -305,6 +332,7 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_dense), cmocka_unit_test(test_going_back_warns), cmocka_unit_test(test_dtypes), cmocka_unit_test(test_sparse),
+    cmocka_unit_test(test_rounded_rows),
     cmocka_unit_test(test_takes_wait), cmocka_unit_test(test_takes_in_turn), cmocka_unit_test(test_ends_of_waits),
     cmocka_unit_test(test_threads), cmocka_unit_test(test_refusals),
   };

@@ -22,11 +22,11 @@ def main():
         return f"not plausible: {run.stdout}"
     if not 0 < line["min_ms"] <= line["median_ms"] <= line["max_ms"] or not line["first_step_ms"] > 0:
         return f"times out of order: {run.stdout}"
-    if line["contender"] == "yoke_update" and not (line["bytes"] > 0 and line["share"] > 0):
+    if line["contender"] in ("yoke_update", "yoke_reduce") and not (line["bytes"] > 0 and line["share"] > 0):
         return f"no share of the memory's rate: {run.stdout}"
     if line["contender"] == "yoke_long" and not ("growth_mib" in line and line["slower"] > 0 or "cost" in line and line["saves"] >= 2):
         return f"no figures of a long run: {run.stdout}"
-    if line["model"] != "trivial" and line["contender"] != "yoke_update" and not (math.isfinite(line["loss"]) and 0 < line["loss"] < 20):
+    if line["model"] != "trivial" and line["contender"] not in ("yoke_update", "yoke_reduce") and not (math.isfinite(line["loss"]) and 0 < line["loss"] < 20):
         return f"a loss of {line['loss']}: {run.stdout}"
     print(run.stdout, end="")
     return 0

@@ -5,11 +5,14 @@ rounds of bench/run as the contenders do, and their lines stand in the table of 
 """
 
 UPDATES = ("adam", "momentum", "lamb")
+REDUCED = ("2", "4", "cpu2", "cpu4")
 PREDICTED = ("cifar10", "resnet20", "mlp")
 
 # name: (what the table says, the limit, is more better)
 GOALS = {
     **{f"update {o}": (f"{o} on 25 million parameters: bytes/s, of what memory does", 0.8, True) for o in UPDATES},
+    **{f"all-reduce {d}": (f"all-reduce of 100 MB, {d.replace('cpu', '')} {'CPU devices' if 'cpu' in d else 'virtual GPUs'}: bytes/s, of a copy's",
+                           0.8, True) for d in REDUCED},
     "checkpoint": ("cifar10: cost of a checkpoint every 100 steps", 0.02, False),
     "input": ("resnet20: part of the step that takes its input", 0.01, False),
     "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
@@ -21,6 +24,11 @@ GOALS = {
 def updates(run, programs, seconds, quick):
     for o in UPDATES:
         yield f"update {o}", run([str(programs / "yoke_update"), o, "1" if quick else "25", str(seconds)])["share"]
+
+
+def reductions(run, programs, seconds, quick):
+    for d in REDUCED:
+        yield f"all-reduce {d}", run([str(programs / "yoke_reduce"), d, "1" if quick else "100", str(seconds)])["share"]
 
 
 def checkpoints(run, programs, seconds, quick):
@@ -49,4 +57,4 @@ def predictions(run, programs, seconds, quick):
         yield f"predicted {m}", abs((before + run(plan)["step_ms"]) / 2 / measured - 1)
 
 
-CHECKS = {"updates": updates, "checkpoints": checkpoints, "input": input_wait, "long": long_run, "predictions": predictions}
+CHECKS = {"updates": updates, "reductions": reductions, "checkpoints": checkpoints, "input": input_wait, "long": long_run, "predictions": predictions}

@@ -7,6 +7,9 @@ target_link_libraries(bench_yoke_step PRIVATE yoke_static)
 add_executable(bench_yoke_update EXCLUDE_FROM_ALL bench/yoke_update.c bench/common.c)
 target_include_directories(bench_yoke_update PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(bench_yoke_update PRIVATE yoke_static)
+add_executable(bench_yoke_reduce EXCLUDE_FROM_ALL bench/yoke_reduce.c bench/common.c)
+target_include_directories(bench_yoke_reduce PRIVATE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(bench_yoke_reduce PRIVATE yoke_static)
 add_executable(bench_yoke_long EXCLUDE_FROM_ALL bench/yoke_long.c bench/common.c)
 target_include_directories(bench_yoke_long PRIVATE ${CMAKE_SOURCE_DIR}/include)
 target_link_libraries(bench_yoke_long PRIVATE yoke_static)
@@ -23,14 +26,15 @@ target_compile_options(bench_yoke_update PRIVATE -O3 $<$<BOOL:${YOKE_HAS_MARCH_N
 
 set_target_properties(bench_yoke_step PROPERTIES OUTPUT_NAME yoke_step RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_yoke_update PROPERTIES OUTPUT_NAME yoke_update RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+set_target_properties(bench_yoke_reduce PROPERTIES OUTPUT_NAME yoke_reduce RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_yoke_long PROPERTIES OUTPUT_NAME yoke_long RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_floor PROPERTIES OUTPUT_NAME floor RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-add_custom_target(yoke_bench DEPENDS bench_yoke_step bench_yoke_update bench_yoke_long bench_floor)
+add_custom_target(yoke_bench DEPENDS bench_yoke_step bench_yoke_update bench_yoke_reduce bench_yoke_long bench_floor)
 
 # Do they still run, and print what bench/run reads? A fraction of a second each; the times mean nothing.
 if(YOKE_TESTS)
   set(yoke_bench_check ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/bench/check_line.py)
-  set_target_properties(bench_yoke_step bench_yoke_update bench_yoke_long bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
+  set_target_properties(bench_yoke_step bench_yoke_update bench_yoke_reduce bench_yoke_long bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
   add_test(NAME bench.trivial COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> trivial cpu:0 2 0.05)
   foreach(model cifar10 resnet20 mlp)
     add_test(NAME bench.yoke_${model} COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> ${model} cpu:0 4 0.05)
@@ -42,8 +46,9 @@ if(YOKE_TESTS)
   endforeach()
   add_test(NAME bench.yoke_two_devices COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> mlp gpu:0,gpu:1 4 0.05)
   add_test(NAME bench.update COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_update> lamb 0.1 0.05)
+  add_test(NAME bench.reduce COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_reduce> 2 0.1 0.05)
   add_test(NAME bench.long COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_long> steady 60)
   add_test(NAME bench.checkpoint COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_long> checkpoint 2 0.05 mlp)
-  set_tests_properties(bench.trivial bench.long bench.checkpoint bench.update bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
+  set_tests_properties(bench.trivial bench.long bench.checkpoint bench.update bench.reduce bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive")     # a team that spins is very slow on a busy machine
 endif()

@@ -4,7 +4,8 @@
  * A simulation: each device does one thing at a time, a node may start when its
  * predecessors have ended, and the node that can start first goes next. Costs are
  * the bytes a node touches, which is crude and enough: what matters is that a
- * stream does not wait for far results while it has near ones to work on. Of
+ * stream does not wait for far results while it has near ones to work on, so far
+ * ones are expected late. Of
  * nodes that could start at once, that one goes first after which another device
  * has something to do soonest; other ties, and thus everything on a single device,
  * keep program order.
@@ -25,6 +26,7 @@ typedef struct yk_schedule {
 } yk_schedule;
 
 #define NEVER DBL_MAX
+#define LATE 2.0              /* as many times as late as foreseen is what another device can be */
 
 static double cost(const yk_ir *ir, const yk_ir_node *n) {
   double bytes = 64;
@@ -79,11 +81,13 @@ static uint32_t take_next(yk_schedule *s) {
   return id;
 }
 
-/* `id` was scheduled, ending at `end`: its users come closer. */
+/* `id` was scheduled, ending at `end`: its users come closer. Those on other devices should not count on it to the moment: whoever
+ * waits in the middle of its own work for a device that is a little behind loses that time for good. */
 static void release(yk_schedule *s, uint32_t id, double end) {
   for (uint32_t e = s->users.first[id]; e != 0; e = s->users.edge[e].next) {
     uint32_t user = s->users.edge[e].to;
-    if (s->ready[user] < end) s->ready[user] = end;
+    double known = s->ir->node[user].dev != s->ir->node[id].dev ? end * LATE : end;
+    if (s->ready[user] < known) s->ready[user] = known;
     if (--s->waiting[user] == 0) s->open[s->nopen++] = user;
   }
 }

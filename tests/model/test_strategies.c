@@ -119,6 +119,38 @@ static void test_check(void **state) {
   close_run(&r);
 }
 
+/* ---- the plan ---------------------------------------------------------------------------------------------------------- */
+
+static long place_of(const char *text, const char *part) {
+  const char *at = strstr(text, part);
+  if (!at) fail_msg("no '%s' in\n%s", part, text);
+  return (long)(at - text);
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+  for (; (text = strstr(text, part)) != NULL; text++) n++;
+  return n;
+}
+
+/* Of a mirrored network of 65 variables each device sends a few buckets, not every gradient; and a device adds up the first ones
+ * before the last kernels of its own backward pass. */
+static void test_overlap(void **state) {
+  (void)state;
+  char *text = NULL;
+  run r;
+  open_run(&r, &(setup){ .model = "resnet20", .ndevices = 2, .batch = 8, .strategy = YK_STRATEGY_MIRRORED });
+  CHECK_OK(yk_session_explain(r.s, 0, NULL, 1, &r.t.loss, 1, &r.t.train, &text));
+  int buckets = count(text, "launch    all_reduce/bucket"), copies = count(text, "copy-peer");
+  if (buckets < 4 || buckets > 20) fail_msg("%d buckets in\n%s", buckets, text);
+  if (copies > 140) fail_msg("%d copies in\n%s", copies, text);
+  long sum = place_of(text, "all_reduce/AddN"), end = place_of(text, "tower_0/gradients/tower_0/conv0/Conv2D_grad");
+  long other = place_of(text, "tower_1/gradients/tower_1/conv0/Conv2D_grad");
+  if (sum > end && sum > other) fail_msg("nothing is summed before the backward pass has ended:\n%s", text);
+  yk_free(text);
+  close_run(&r);
+}
+
 /* ---- checkpoints ------------------------------------------------------------------------------------------------------- */
 
 /* Two steps, a checkpoint, two steps under another strategy and number of devices: as four steps in one go. */
@@ -244,7 +276,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_mlp), cmocka_unit_test(test_cifar10), cmocka_unit_test(test_resnet20), cmocka_unit_test(test_optimizers),
     cmocka_unit_test(test_clipped), cmocka_unit_test(test_auto), cmocka_unit_test(test_sharded_places),
-    cmocka_unit_test(test_mirrored_places), cmocka_unit_test(test_check), cmocka_unit_test(test_checkpoints),
+    cmocka_unit_test(test_mirrored_places), cmocka_unit_test(test_check), cmocka_unit_test(test_overlap), cmocka_unit_test(test_checkpoints),
     cmocka_unit_test(test_penalty), cmocka_unit_test(test_shares), cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

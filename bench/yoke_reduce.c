@@ -1,0 +1,164 @@
+/*
+ * yoke_reduce.c - times an all-reduce between devices of one process, beside a copy of memory.
+ *
+ *   yoke_reduce DEVICES [MEGABYTES [SECONDS]]        DEVICES: 2 to 8, virtual GPUs, or cpu2 to cpu8, CPU devices
+ *
+ * Each device has a vector (100 MB by default) and ends with the sum of all, as mirrored variables are summed: device k adds up part k
+ * and every device takes it from there. What cannot be avoided is that n vectors are read and n written, 2*n*MEGABYTES. What the
+ * memory can do is measured in the same run, turn about: a copy on as many threads as there are cores, over arrays that no cache
+ * holds. "share" is the first over the second.
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yoke/yoke.h>
+#include "common.h"
+
+enum { MOST = 8, MOST_THREADS = 64, WARM_UP = 3, COPIED = 64 << 20 };
+
+typedef struct job {
+  const char *what;
+  int n, threads;
+  bool cpu;
+  int64_t part;                   /* elements that one device adds up */
+  yk_graph *g;
+  yk_session *s;
+  yk_step *step;
+  yk_value first[MOST];           /* an element of each device's result */
+} job;
+
+static int die(const char *what) {
+  fprintf(stderr, "yoke_reduce: %s%s%s\n", what, yk_error_message()[0] != '\0' ? ": " : "", yk_error_message());
+  return 1;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+typedef struct piece { char *to; const char *from; size_t n; } piece;
+
+static void *copy_piece(void *arg) {
+  const piece *p = arg;
+  memcpy(p->to, p->from, p->n);
+  return NULL;
+}
+
+/* Milliseconds of one copy of COPIED bytes. */
+static double copy(char *memory, int threads) {
+  pthread_t id[MOST_THREADS];
+  piece p[MOST_THREADS];
+  size_t each = (size_t)COPIED / (size_t)threads;
+  double begin = bench_now_ms();
+  for (int i = 0; i < threads; i++) p[i] = (piece){ memory + (size_t)i * each, memory + COPIED + (size_t)i * each, each };
+  int made = 1;
+  while (made < threads && pthread_create(&id[made], NULL, copy_piece, &p[made]) == 0) made++;
+  for (int i = made; i < threads; i++) copy_piece(&p[i]);
+  copy_piece(&p[0]);
+  for (int i = 1; i < made; i++) pthread_join(id[i], NULL);
+  return bench_now_ms() - begin;
+}
+
+/* ---- the reduction ------------------------------------------------------------------------------------------------- */
+
+static yk_variable *vector(const job *j, const char *name, int device, int part, yk_init init) {
+  yk_variable_options fixed = { .not_trainable = true };
+  char full[32], at[16];
+  yk_variable *v = NULL;
+  snprintf(full, sizeof full, "%s%d_%d", name, device, part);
+  snprintf(at, sizeof at, "/%s:%d", j->cpu ? "cpu" : "gpu", device);
+  YK_DEVICE(j->g, at) { v = yk_get_variable(j->g, full, YK_F32, YK_SHAPE(j->part), init, &fixed); }
+  return v;
+}
+
+/* Part `part`: the vectors of all devices, their sum on device `part`, stored by each. */
+static void reduce(job *j, int part, yk_value *stored) {
+  yk_value in[MOST], sum = { 0 };
+  for (int d = 0; d < j->n; d++) in[d] = yk_read(vector(j, "g", d, part, YK_CONSTANT(d + 1)));
+  YK_COLOCATE(j->g, in[part]) { sum = yk_add_n(j->g, (size_t)j->n, in); }
+  for (int d = 0; d < j->n; d++) {
+    yk_variable *out = vector(j, "out", d, part, YK_ZEROS);
+    stored[d] = yk_assign(j->g, out, sum);
+    if (part == 0) YK_COLOCATE(j->g, yk_read(out)) { j->first[d] = yk_reduce_max(j->g, yk_read(out), NULL); }
+  }
+}
+
+static yk_code prepare(job *j) {
+  yk_value stored[MOST * MOST];
+  yk_session_options so = YK_SESSION_OPTIONS_INIT;
+  YK_TRY(yk_graph_new(&j->g));
+  for (int k = 0; k < j->n; k++) reduce(j, k, stored + k * j->n);
+  yk_value all = yk_group(j->g, (size_t)(j->n * j->n), stored), init = yk_global_variables_initializer(j->g);
+  if (j->cpu) so.cpu_devices = j->n;
+  else so.virtual_gpus = j->n;
+  YK_TRY(yk_session_open(j->g, &so, &j->s));
+  YK_TRY(yk_session_run(j->s, 0, NULL, 0, NULL, 1, &init, NULL));
+  j->threads = yk_session_options_of(j->s)->cores;
+  return yk_step_prepare(j->s, 0, NULL, 0, NULL, 1, &all, &j->step);
+}
+
+static yk_code timed(const job *j, double seconds, char *memory, bench_times *reduced, bench_times *copied, double *first) {
+  double end = 0;
+  for (int i = 0; i < WARM_UP + 1 || bench_now_ms() < end; i++) {
+    double begin = bench_now_ms();
+    YK_TRY(yk_step_run(j->step, NULL, NULL));
+    double ms = bench_now_ms() - begin, other = fmin(copy(memory, j->threads), copy(memory, j->threads));
+    if (i == 0) *first = bench_age_ms();
+    if (i < WARM_UP) end = bench_now_ms() + seconds * 1e3;
+    else if (bench_times_add(reduced, ms) != 0 || bench_times_add(copied, other) != 0) return YK_ENOMEM;
+  }
+  return YK_OK;
+}
+
+/* Every device has 1 + 2 + ... + n. */
+static yk_code check(const job *j) {
+  yk_tensor *got[MOST];
+  YK_TRY(yk_session_run(j->s, 0, NULL, (size_t)j->n, j->first, 0, NULL, got));
+  bool good = true;
+  for (int d = 0; d < j->n; d++) {
+    good &= yk_tensor_at(got[d], 0) == j->n * (j->n + 1) / 2.0;
+    yk_tensor_free(got[d]);
+  }
+  return good ? YK_OK : YK_EINTERNAL;
+}
+
+static int report(const job *j, double bytes, bench_times *reduced, bench_times *copied, double first) {
+  char more[256];
+  double rate = 2.0 * j->n * bytes / bench_times_stats(reduced).median * 1e-6, memory = 2.0 * COPIED / bench_times_stats(copied).median * 1e-6;
+  snprintf(more, sizeof more, ",\"devices\":%d,\"bytes\":%.0f,\"gb_per_s\":%.2f,\"memory_gb_per_s\":%.2f,\"share\":%.3f", j->n, bytes, rate,
+           memory, rate / memory);
+  bench_print(&(bench_result){ .contender = "yoke_reduce", .model = j->what, .batch = 0, .threads = j->threads, .times = reduced,
+                               .first_step_ms = first, .loss = (double)NAN, .more = more });
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  bench_times reduced = { 0 }, copied = { 0 };
+  job j = { .what = argc > 1 ? argv[1] : "" };
+  double first = 0;
+  if (argc < 2 || argc > 4) {
+    fprintf(stderr, "usage: yoke_reduce DEVICES [MEGABYTES [SECONDS]]\n");
+    return 2;
+  }
+  j.cpu = strncmp(argv[1], "cpu", 3) == 0;
+  double n = bench_number(argv[1] + (j.cpu ? 3 : 0), 0), megabytes = bench_number(argc > 2 ? argv[2] : NULL, 100);
+  double seconds = bench_number(argc > 3 ? argv[3] : NULL, 3);
+  if (!(n >= 2 && n <= MOST) || isnan(megabytes) || megabytes > 1e4 || isnan(seconds)) return die("DEVICES must be 2 to 8, the others numbers above 0");
+  j.n = (int)n;
+  j.part = (int64_t)(megabytes * 1e6 / 4 / j.n);
+  char *memory = malloc(2 * (size_t)COPIED);
+  if (memory == NULL) return die("no memory to measure");
+  memset(memory, 1, 2 * (size_t)COPIED);
+  yk_code rc = prepare(&j);
+  if (rc == YK_OK && (j.threads < 1 || j.threads > MOST_THREADS)) return die("more cores than it knows of");
+  if (rc == YK_OK) rc = timed(&j, seconds, memory, &reduced, &copied, &first);
+  if (rc == YK_OK) rc = check(&j);
+  int status = rc == YK_OK ? report(&j, (double)j.part * 4 * j.n, &reduced, &copied, first) : die("the all-reduce failed");
+  yk_step_free(j.step);
+  yk_session_close(j.s);
+  yk_graph_free(j.g);
+  free(memory);
+  bench_times_free(&reduced);
+  bench_times_free(&copied);
+  return status;
+}

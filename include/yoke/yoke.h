@@ -12,6 +12,7 @@
 #include "graph.h"
 #include "math.h"
 #include "model.h"
+#include "monitored.h"
 #include "nn.h"
 #include "queue.h"
 #include "session.h"

@@ -11,7 +11,8 @@
 const char *const fault_freeing[] = {
   "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
-  "yk_summary_close", "yk_tensor_queue_free", "yk_coordinator_free", "yk_accumulator_free", "yk_sync_worker_leave",
+  "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_tensor_queue_free", "yk_coordinator_free",
+      "yk_accumulator_free", "yk_sync_worker_leave",
   "yk_sync_replicas_free", NULL,
 };
 
@@ -41,6 +42,8 @@ const char *const fault_silent[] = {
   "yk_checkpoint_count", "yk_checkpoint_name", "yk_checkpoint_desc",
   /* summary.h */
   "yk_summary_path", "yk_summary_flush",
+  /* monitored.h */
+  "yk_monitored_should_stop", "yk_monitored_request_stop", "yk_monitored_session",
   /* queue.h */
   "yk_tensor_queue_close", "yk_tensor_queue_size", "yk_tensor_queue_closed", "yk_tensor_queue_set_timeout", "yk_tensor_queue_source",
   "yk_coordinator_request_stop", "yk_coordinator_should_stop", "yk_coordinator_wait_for_stop", "yk_coordinator_join",
@@ -209,6 +212,20 @@ static void remove_folder(const char *folder) {
   CHECK_INT(rmdir(folder), 0);
 }
 
+static yk_monitored *open_monitored(yk_graph **g) {
+  yk_monitored *m;
+  CHECK_OK(yk_graph_new(g));
+  yk_get_variable(*g, "v", YK_F32, YK_SHAPE(2), YK_ZEROS, NULL);
+  CHECK_OK(yk_monitored_open(*g, NULL, &m));
+  return m;
+}
+
+static void call_monitored(yk_monitored *m) {
+  see(yk_monitored_session(m));
+  number(yk_monitored_should_stop(m));
+  yk_monitored_request_stop(m);
+}
+
 void fault_call_silent(void) {
   char folder[] = "/tmp/yoke-fault-XXXXXX";
   yk_saver *w;
@@ -245,6 +262,8 @@ void fault_call_silent(void) {
   open_checkpoint(s, g, folder, &w, &c);
   CHECK_OK(yk_summary_writer_open(folder, NULL, &events));
   CHECK_OK(yk_summary_scalar(events, "x", 1, 1));
+  yk_graph *other;
+  yk_monitored *m = open_monitored(&other);
   uint64_t made = yk__alloc_count();
   yk__alloc_fail_from(1);
   call_values(t);
@@ -253,6 +272,7 @@ void fault_call_silent(void) {
   call_session(s);
   call_checkpoint(w, s, c);
   call_summary(events);
+  call_monitored(m);
   call_queue(tensors, coordinator);
   call_sync(accumulator, t, sync);
   yk_graph_fail_at(YK_HERE, g, YK_EIO, "a failure is kept without memory");
@@ -261,6 +281,8 @@ void fault_call_silent(void) {
   CHECK_INT(yk__alloc_fail_at(0), 0);
   CHECK_INT(yk__alloc_count(), made);
   assert_true(seen > 0);
+  CHECK_OK(yk_monitored_close(m));
+  yk_graph_free(other);
   CHECK_OK(yk_saver_close(w));
   yk_checkpoint_close(c);
   CHECK_INT(unlink(yk_summary_path(events)), 0);

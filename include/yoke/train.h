@@ -137,6 +137,35 @@ yk_value yk_minimize_at(const char *where, yk_graph *g, const yk_optimizer *opt,
 yk_value yk_all_good_at(const char *where, yk_graph *g, size_t nx, const yk_value *x, size_t n, const yk_gradient *grads, bool nan_only);
 #define yk_all_good(...) yk_all_good_at(YK_HERE, __VA_ARGS__)
 
+/* ---- loss scaling ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Gradients worked out in f16 vanish below 6e-8 and overflow above 65504. A loss scale keeps them between: with variables in f32, cast
+ * where they are used,
+ *
+ *   yk_loss_scale_new(g, 0, 0, &s);
+ *   n = yk_compute_gradients(g, yk_scale_loss(g, &s, loss), 0, NULL, grads, max);
+ *   yk_unscale_gradients(g, &s, n, grads);
+ *   ok = yk_all_good(g, 0, NULL, n, grads, false);
+ *   YK_GUARD(g, ok) { train = yk_apply_gradients(g, &sgd, n, grads, step); }
+ *   both = yk_group(g, 2, (yk_value[]){ train, yk_loss_scale_update(g, &s, ok) });
+ *
+ * A step that overflowed changes nothing but the scale, which it halves; `every` good steps in a row double it (PyTorch's GradScaler).
+ * All three are variables, so that checkpoints have them: "loss_scale" f32, "loss_scale/good_steps" and "loss_scale/skipped" i64.
+ */
+typedef struct yk_loss_scale { yk_variable *scale, *good_steps, *skipped; int64_t every; } yk_loss_scale;
+/* start 0 = 2^15, every 0 = 2000. *out is all zero after a sticky error. */
+void yk_loss_scale_new_at(const char *where, yk_graph *g, double start, int64_t every, yk_loss_scale *out);
+yk_value yk_scale_loss_at(const char *where, yk_graph *g, const yk_loss_scale *s, yk_value loss);
+/* In place, each where it is; pairs without a gradient stay so, sparse ones stay sparse. After an error all are {0}. */
+void yk_unscale_gradients_at(const char *where, yk_graph *g, const yk_loss_scale *s, size_t n, yk_gradient *grads);
+/* ok: bool scalar, was the step good? Returns the op; run it in the same step as the update. */
+yk_value yk_loss_scale_update_at(const char *where, yk_graph *g, const yk_loss_scale *s, yk_value ok);
+#define yk_loss_scale_new(...) yk_loss_scale_new_at(YK_HERE, __VA_ARGS__)
+#define yk_scale_loss(...) yk_scale_loss_at(YK_HERE, __VA_ARGS__)
+#define yk_unscale_gradients(...) yk_unscale_gradients_at(YK_HERE, __VA_ARGS__)
+#define yk_loss_scale_update(...) yk_loss_scale_update_at(YK_HERE, __VA_ARGS__)
+
 /* ---- accumulation ------------------------------------------------------------------------------------------------ */
 
 /*

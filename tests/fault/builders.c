@@ -89,6 +89,16 @@ static yk_value colocate(const fault_inputs *in) {
   return y;
 }
 
+static yk_value scaled(const fault_inputs *in, int what) {
+  yk_loss_scale s;
+  yk_gradient grad[1] = { { in->b, in->v } };
+  yk_loss_scale_new(in->g, 0, 0, &s);
+  if (what == 0 || s.scale == NULL) return s.scale != NULL ? yk_read(s.scale) : (yk_value){ 0 };
+  if (what == 1) return yk_scale_loss(in->g, &s, in->loss);
+  if (what == 2) yk_unscale_gradients(in->g, &s, 1, grad);
+  return what == 2 ? grad[0].grad : yk_loss_scale_update(in->g, &s, yk_all_finite(in->g, 1, &in->x, false));
+}
+
 static yk_value guarded(const fault_inputs *in) {
   yk_value v = { 0 }, ok = yk_all_finite(in->g, 1, &in->x, false);
   YK_GUARD(in->g, ok) { v = yk_assign(in->g, in->v, in->b); }

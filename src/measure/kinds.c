@@ -20,6 +20,7 @@ typedef struct area { yk_mem mem; size_t need, at; } area;
 typedef struct bench {               /* one device of the plan */
   yk_device *d;
   yk_stream *stream;
+  yk_event *begin, *end;             /* NULL: the driver does not tell when they fired */
   area hot, ring, zeros, sink;       /* floats in a cache; others; whole numbers that are read; those that are written */
 } bench;
 enum { AREAS = 4 };
@@ -181,6 +182,9 @@ static yk_code open_benches(yk_kinds *k, const float *noise) {
     bench *b = &k->at[k->p->stream_dev[s]];
     b->d = &k->s->devices->at[k->p->stream_dev[s]];
     YK_TRY(yk__device_stream(b->d, &b->stream));
+    if (!YK_HAS(b->d->driver, event_time)) continue;
+    YK_TRY(b->d->driver->event_open(b->d->dev, &b->begin));
+    YK_TRY(b->d->driver->event_open(b->d->dev, &b->end));
   }
   for (uint32_t i = 0; i < k->p->ninstr; i++)
     if (k->of[i]) place(k, &k->p->instr[i], k->kind[k->of[i] - 1].first, NULL, NULL);
@@ -200,6 +204,8 @@ static void close_benches(yk_kinds *k) {
   for (uint16_t i = 0; k->at && i < k->s->devices->n; i++) {
     bench *b = &k->at[i];
     if (b->d == NULL) continue;
+    if (b->begin) b->d->driver->event_close(b->begin);
+    if (b->end) b->d->driver->event_close(b->end);
     yk__device_free(b->d, b->hot.mem);
     yk__device_free(b->d, b->ring.mem);
     yk__device_free(b->d, b->zeros.mem);
@@ -220,10 +226,48 @@ static void on_devices(const yk_kinds *k, uint32_t n, uint32_t *at) {
     if (k->of[i] == n + 1) at[k->p->stream_dev[k->p->instr[i].stream]] = i + 1;
 }
 
+static yk_code mark(const yk_kinds *k, const uint32_t *at, bool end) {
+  for (uint16_t d = 0; d < k->s->devices->n; d++) {
+    const bench *b = &k->at[d];
+    if (at[d] && b->begin) YK_TRY(b->d->driver->event_record(b->stream, end ? b->end : b->begin));
+  }
+  return YK_OK;
+}
+
+/* Between the marks; `wall` where a driver does not tell. Halfway between the devices' mean and the slowest: in a step, one that is
+ * disturbed is waited for at some places only. */
+static yk_code marked(const yk_kinds *k, const uint32_t *at, double wall, double *seconds) {
+  double sum = 0, most = 0;
+  uint32_t n = 0;
+  for (uint16_t d = 0; d < k->s->devices->n; d++) {
+    const bench *b = &k->at[d];
+    uint64_t begin = 0, end = 0;
+    if (!at[d]) continue;
+    if (b->begin) YK_TRY(b->d->driver->event_time(b->begin, &begin));
+    if (b->begin) YK_TRY(b->d->driver->event_time(b->end, &end));
+    double one = b->begin ? (double)(end - begin) * 1e-9 : wall;
+    if (one > most) most = one;
+    sum += one;
+    n++;
+  }
+  *seconds = (sum / n + most) / 2;
+  return YK_OK;
+}
+
+static yk_code sync_all(const yk_kinds *k, const uint32_t *at, yk_code rc) {
+  uint64_t failed = 0;
+  for (uint16_t d = 0; d < k->s->devices->n; d++) {
+    if (!at[d]) continue;
+    yk_code last = k->at[d].d->driver->stream_sync(k->at[d].stream, &failed);
+    if (rc == YK_OK) rc = last;
+  }
+  return rc;
+}
+
 /* All devices of the kind launch it so often, side by side; all are waited for. */
 static yk_code launch(yk_kinds *k, uint32_t n, const uint32_t *at, uint32_t times, double *seconds) {
-  uint64_t begin = yk__now_ns(), failed = 0;
-  yk_code rc = YK_OK;
+  uint64_t begin = yk__now_ns();
+  yk_code rc = mark(k, at, false);
   for (uint32_t t = 0; t < times; t++)
     for (uint16_t d = 0; d < k->s->devices->n && rc == YK_OK; d++) {
       if (!at[d]) continue;
@@ -232,13 +276,11 @@ static yk_code launch(yk_kinds *k, uint32_t n, const uint32_t *at, uint32_t time
       place(k, x, k->kind[n].first, k->arg, &work);
       rc = k->at[d].d->driver->kernel_launch(k->p->kernel[x->a].kernel, k->at[d].stream, k->arg, x->nargs, work);
     }
-  for (uint16_t d = 0; d < k->s->devices->n; d++) {
-    if (!at[d]) continue;
-    yk_code last = k->at[d].d->driver->stream_sync(k->at[d].stream, &failed);
-    if (rc == YK_OK) rc = last;
-  }
-  *seconds = (double)(yk__now_ns() - begin) * 1e-9 / times;
-  return rc;
+  if (rc == YK_OK) rc = mark(k, at, true);
+  YK_TRY(sync_all(k, at, rc));
+  YK_TRY(marked(k, at, (double)(yk__now_ns() - begin) * 1e-9, seconds));
+  *seconds /= times;
+  return YK_OK;
 }
 
 /* What the kinds before have left in the part that stays in place is replaced. */

@@ -45,6 +45,9 @@ static void test_time(void **state) {
   assert_true(json_number(json, "examples_per_second") > 0);
   assert_non_null(strstr(json, "\"how\":\"kernels timed\""));
   free(json);
+  json = SUCCEEDS("plan", "mlp", "--batch", "64", "--virtual-gpus", "2:64MiB", "--json");          /* hardly more than the step needs */
+  assert_non_null(strstr(json, "\"how\":\"kernels timed\""));
+  free(json);
   char *text = SUCCEEDS("plan", "mlp", "--batch", "4");
   assert_non_null(strstr(text, "step time to expect: "));
   assert_non_null(strstr(text, "mlp on /cpu:0: global batch 4; strategy home\n"));

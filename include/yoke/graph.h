@@ -142,6 +142,16 @@ yk_value yk_guard(const yk_graph *g);                     /* the one in force; {
 #define yk_guard_push(...) yk_guard_push_at(YK_HERE, __VA_ARGS__)
 #define yk_guard_pop(g)    yk_guard_pop_at(YK_HERE, g)
 
+/*
+ * Mixed precision: products and convolutions made inside compute in `low` (YK_BF16 or YK_F16; YK_NONE ends an outer scope): their f32
+ * inputs are cast. What lies between them follows: of two inputs that must be of one type the f32 one is cast too. Softmax, losses, sums,
+ * means, exp, log and pow are in f32, and so are statistics of batch normalisation, variables, and gradients of variables.
+ */
+void yk_precision_push_at(const char *where, yk_graph *g, yk_dtype low);
+void yk_precision_pop_at(const char *where, yk_graph *g);
+#define yk_precision_push(...) yk_precision_push_at(YK_HERE, __VA_ARGS__)
+#define yk_precision_pop(g)    yk_precision_pop_at(YK_HERE, g)
+
 /* Runs its body once; each block counts with a variable of its own, so that nested ones do not shadow each other. */
 #define YK__BLOCK(push, pop)          YK__BLOCK2(push, pop, __COUNTER__)
 #define YK__BLOCK2(push, pop, n)      YK__BLOCK3(push, pop, n)
@@ -151,6 +161,7 @@ yk_value yk_guard(const yk_graph *g);                     /* the one in force; {
 #define YK_REPLICA(g, setter)   YK__BLOCK(yk_replica_push(g, setter), yk_device_pop(g))
 #define YK_COLOCATE(g, v)       YK__BLOCK(yk_colocate_push(g, v), yk_colocate_pop(g))
 #define YK_CONTROL(g, n, ops)   YK__BLOCK(yk_control_push(g, n, ops), yk_control_pop(g))
+#define YK_PRECISION(g, low)    YK__BLOCK(yk_precision_push(g, low), yk_precision_pop(g))
 #define YK_GUARD(g, ok)         YK__BLOCK(yk_guard_push(g, ok), yk_guard_pop(g))
 
 /* ---- variables ------------------------------------------------------------------------------------------ */

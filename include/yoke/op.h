@@ -30,7 +30,9 @@ enum {
   YK_ZERO_ON_EMPTY = 1u << 6,  /* a non-empty output of empty inputs is zero (sums, filter gradients) */
   YK_MERGE         = 1u << 7,  /* attrs start with `uint32_t n`; inputs are k groups of n, then shared ones: nodes whose
                                   attrs and shared inputs agree may become one node with a larger n (updates) */
-  YK_SOURCE        = 1u << 8   /* value exists without a kernel: constant, placeholder, variable, run_counter */
+  YK_SOURCE        = 1u << 8,  /* value exists without a kernel: constant, placeholder, variable, run_counter */
+  YK_NARROW        = 1u << 9,  /* gains from f16 and bf16: under yk_precision_push() f32 inputs are cast to that type */
+  YK_WIDE          = 1u << 10  /* loses too much in them: there f16 and bf16 inputs are cast to f32 */
 };
 
 enum {

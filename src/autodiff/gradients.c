@@ -316,10 +316,12 @@ void yk_gradients_at(const char *where, yk_graph *g, size_t ny, const yk_value *
     yk__graph_fail(where, g, code);
   } else {
     yk_name_scope_push_at(where, g, options && options->name && options->name[0] ? options->name : "gradients");
+    yk_precision_push_at(where, g, YK_NONE);           /* gradients have the types of what they are gradients of */
     reach(&w, nx, xs, options);
     start(&w, ny, ys, dys);
     for (uint32_t id = w.nnode - 1; id > 0 && yk__graph_ok(g); id--) visit(&w, g->node[id]);
     finish(&w, nx, xs, options && options->zeros_if_unconnected, dx);
+    yk_precision_pop_at(where, g);
     yk_name_scope_pop_at(where, g);
   }
   yk__bump_free(&w.mem);

@@ -169,16 +169,49 @@ static yk_code append(making *m, yk_value *out) {
   return YK_OK;
 }
 
-/* The guard of the scope as one more input, in a heap array for the caller to free; NULL if there is none. */
-static yk_code add_guard(making *m, yk_value **with) {
+/* The type that a scope of mixed precision gives to input i, which is of type t; t itself if it leaves it alone. */
+static yk_dtype wanted(const making *m, uint16_t i, yk_dtype t) {
+  yk_dtype low = m->g->scopes->low;
+  if (m->op->traits & YK_WIDE) return t == low ? YK_F32 : t;
+  if (t != YK_F32 || (m->op->traits & (YK_STATEFUL | YK_SOURCE | YK_MERGE))) return t;
+  if (m->op->traits & YK_NARROW) return low;
+  const yk_port *port = yk__op_in_port(m->op, m->attrs, m->nin, i);
+  for (uint16_t k = 0; port && k < m->nin; k++) {          /* with one that must have the same type and is of the lower one */
+    const yk_port *other = yk__op_in_port(m->op, m->attrs, m->nin, k);
+    const yk_desc *d = yk_value_desc(m->g, m->in[k]);
+    if (!other || !d || d->dtype != low) continue;
+    if (port->same_as == 1 + (other - m->op->in) || other->same_as == 1 + (port - m->op->in) || (other == port && k != i) ||
+        (port->same_as && port->same_as == other->same_as))
+      return low;
+  }
+  return t;
+}
+
+static yk_value cast_to(const making *m, yk_value x, yk_dtype t) {
+  const char *pending = yk__names_take(m->g);              /* the name is for the op that asked */
+  yk_value v = yk_add_node_at(m->where, m->g, &yk__op_cast, &(yk_cast_attrs){ .dtype = (int32_t)t }, &x, 1, 0);
+  yk__names_give(m->g, pending);
+  return v;
+}
+
+/* Inputs as scopes want them: casts of mixed precision, the guard as one more. In a heap array for the caller to free, NULL if
+ * nothing differs. */
+static yk_code add_scopes(making *m, yk_value **with) {
   yk_value guard = yk__scope_guard(m->g, m->op, m->attrs, m->nin);
+  bool mixed = m->g->scopes->low != YK_NONE && m->op != &yk__op_cast;
   *with = NULL;
-  if (!guard.id) return YK_OK;
+  if (!guard.id && !mixed) return YK_OK;
   yk_value *all = yk__alloc((m->nin + 1u) * sizeof *all);
   if (!all) return YK_ENOMEM;
-  for (uint16_t i = 0; i < m->nin; i++) all[i] = m->in[i];
-  all[m->nin++] = guard;
-  m->in = *with = all;
+  *with = all;
+  for (uint16_t i = 0; i < m->nin; i++) {
+    const yk_desc *d = yk_value_desc(m->g, m->in[i]);
+    yk_dtype t = d ? (yk_dtype)d->dtype : YK_NONE, want = mixed && d ? wanted(m, i, t) : t;
+    all[i] = want != t ? cast_to(m, m->in[i], want) : m->in[i];
+    if (m->g->status != YK_OK) return m->g->status;
+  }
+  m->in = all;
+  if (guard.id) all[m->nin++] = guard;
   return YK_OK;
 }
 
@@ -193,7 +226,7 @@ yk_value yk_add_node_at(const char *where, yk_graph *g, const yk_op *op, const v
   making m = { .where = where, .g = g, .op = op, .attrs = yk__attrs_or_zero(op, attrs), .in = in, .nin = nin,
                .nout = nout ? nout : yk__op_nout(op, attrs) };
   yk_value *with;
-  yk_code code = add_guard(&m, &with);
+  yk_code code = add_scopes(&m, &with);
   if (code == YK_OK) code = infer(&m);
   if (code == YK_OK) code = append(&m, &out);
   yk__free(with);

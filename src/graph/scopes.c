@@ -24,7 +24,8 @@ void yk__scopes_free(yk_graph *g) {
 }
 
 static const char *kind_name(yk_scope_kind kind) {
-  static const char *const name[] = { "name scope", "device scope", "colocation scope", "control scope", "variable scope", "guard" };
+  static const char *const name[] = { "name scope", "device scope", "colocation scope", "control scope",
+                                      "variable scope", "guard", "precision scope" };
   return name[kind];
 }
 
@@ -32,7 +33,7 @@ yk_frame *yk__scope_open(const char *where, yk_graph *g, yk_scope_kind kind) {
   if (!yk__graph_ok(g)) return NULL;
   struct yk_graph_scopes *s = g->scopes;
   yk_frame f = { .kind = kind, .where = where, .name = yk__names_current(g), .ndevice = s->ndevice,
-                 .ncolocate = s->ncolocate, .ncontrol = s->ncontrol, .guard = s->guard };
+                 .ncolocate = s->ncolocate, .ncontrol = s->ncontrol, .guard = s->guard, .low = s->low };
   if (YK_PUSH(s->frame, s->nframe, s->frame_cap, f)) return &s->frame[s->nframe - 1];
   yk__graph_fail(where, g, YK_ENOMEM);
   return NULL;
@@ -56,6 +57,7 @@ bool yk__scope_close(const char *where, yk_graph *g, yk_scope_kind kind, yk_fram
   s->ncolocate = f.ncolocate;
   s->ncontrol = f.ncontrol;
   s->guard = f.guard;
+  s->low = f.low;
   yk__names_set(g, f.name);
   *was = f;
   return true;
@@ -206,3 +208,14 @@ yk_value yk__scope_guard(const yk_graph *g, const yk_op *op, const void *attrs, 
   if (!(last->flags & YK_PORT_GUARD) || yk__op_in_port(op, attrs, (uint16_t)(nin + 1), nin) != last) return (yk_value){ 0 };
   return g->scopes->guard;
 }
+
+/* ---- mixed precision ---- */
+
+void yk_precision_push_at(const char *where, yk_graph *g, yk_dtype low) {
+  if (!yk__scope_open(where, g, YK__SCOPE_PRECISION)) return;
+  g->scopes->low = low;
+  if (low != YK_NONE && low != YK_F16 && low != YK_BF16)
+    yk_graph_fail_at(where, g, YK_EINVAL, "yk_precision_push: %s, expected f16, bf16 or none", yk_dtype_name(low));
+}
+
+void yk_precision_pop_at(const char *where, yk_graph *g) { close_plain(where, g, YK__SCOPE_PRECISION); }

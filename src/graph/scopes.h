@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 
 typedef enum yk_scope_kind {
-  YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE, YK__SCOPE_GUARD
+  YK__SCOPE_NAME, YK__SCOPE_DEVICE, YK__SCOPE_COLOCATE, YK__SCOPE_CONTROL, YK__SCOPE_VARIABLE, YK__SCOPE_GUARD, YK__SCOPE_PRECISION
 } yk_scope_kind;
 
 typedef struct yk_device_frame {       /* one entry of the device stack */
@@ -30,6 +30,7 @@ typedef struct yk_frame {
   const char *name;                    /* state before the push */
   uint32_t ndevice, ncolocate, ncontrol;
   yk_value guard;
+  yk_dtype low;
   struct yk_variable_scope *variable;
   struct yk_scope_count *counts;       /* of variable scopes, to be put back; NULL = only those below `variable` are cleared */
   uint32_t ncounts;
@@ -41,6 +42,7 @@ struct yk_graph_scopes {
   uint32_t *colocate;        uint32_t ncolocate, colocate_cap;    /* node ids, 0 = barrier */
   yk_control_frame *control; uint32_t ncontrol, control_cap;
   yk_value guard;                                                 /* {0}: none */
+  yk_dtype low;                                                   /* YK_NONE: no mixed precision */
 };
 
 /* scopes.c: a new frame with the present state (NULL after recording the error); close the innermost, which must be of `kind`

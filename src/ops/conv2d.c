@@ -66,7 +66,7 @@ static const yk_case cases_conv[] = {
 
 const yk_op yk__op_conv2d = {
   .name = "conv2d", .label = "Conv2D", .doc = "Two-dimensional convolution of pictures [N,H,W,C] with filters [h,w,C/groups,O].",
-  .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
+  .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE | YK_NARROW,
   .in = in_conv, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = yk__conv_attrs,
   .infer = infer_conv, .grad = grad_conv, .ref = ref_conv, .cases = cases_conv, .flops = flops_conv,
 };

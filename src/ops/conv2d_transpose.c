@@ -89,7 +89,7 @@ static const yk_case cases[] = {
 
 const yk_op yk__op_conv2d_transpose = {
   .name = "conv2d_transpose", .label = "Conv2DTranspose", .doc = "Transposed convolution: x [N,H,W,C], w [h,w,O,C] to y [N,H',W',O].",
-  .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE,
+  .version = 1, .attr_bytes = sizeof(yk_conv2d_attrs), .traits = YK_PURE | YK_NARROW,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
   .infer = infer, .grad = grad, .ref = ref, .cases = cases, .flops = flops,
 };

@@ -15,7 +15,7 @@ static const yk_case cases[] = { YK__CASES_1(NULL, -2, 2), { 0 } };
 
 const yk_op yk__op_exp = {
   .name = "exp", .label = "Exp", .doc = "e to the power of x",
-  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE,
+  .version = 1, .traits = YK_PURE | YK_WIDE | YK_ELEMENTWISE,
   .in = yk__float1, .out = yk__out1, .infer = yk__infer_same, .grad = grad, .ref = ref, .cases = cases,
 };
 

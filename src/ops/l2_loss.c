@@ -26,7 +26,7 @@ static const yk_case cases[] = { YK__CASES_1(NULL, -1, 1), { 0 } };
 
 const yk_op yk__op_l2_loss = {
   .name = "l2_loss", .label = "L2Loss", .doc = "half the sum of squares",
-  .version = 1, .traits = YK_PURE | YK_ZERO_ON_EMPTY,
+  .version = 1, .traits = YK_PURE | YK_WIDE | YK_ZERO_ON_EMPTY,
   .in = yk__float1, .out = yk__out1, .infer = infer, .grad = grad, .ref = ref, .cases = cases,
 };
 

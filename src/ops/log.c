@@ -16,7 +16,7 @@ static const yk_case cases[] = { YK__CASES_1(NULL, 0.5, 4), { 0 } };
 
 const yk_op yk__op_log = {
   .name = "log", .label = "Log", .doc = "natural logarithm",
-  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE,
+  .version = 1, .traits = YK_PURE | YK_WIDE | YK_ELEMENTWISE,
   .in = yk__float1, .out = yk__out1, .infer = yk__infer_same, .grad = grad, .ref = ref, .cases = cases,
 };
 

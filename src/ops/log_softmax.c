@@ -35,7 +35,7 @@ static const yk_case cases[] = {
 };
 
 const yk_op yk__op_log_softmax = {
-  .name = "log_softmax", .label = "LogSoftmax", .doc = "Logarithm of softmax along the last axis.", .version = 1, .traits = YK_PURE,
+  .name = "log_softmax", .label = "LogSoftmax", .doc = "Logarithm of softmax along the last axis.", .version = 1, .traits = YK_PURE | YK_WIDE,
   .in = yk__float1, .out = (const yk_port[]){ { "l", YK_FLOATS, 0, 1 }, { 0 } },
   .infer = infer, .grad = grad, .ref = ref, .cases = cases,
 };

@@ -103,7 +103,7 @@ static const yk_case cases[] = {
 
 const yk_op yk__op_matmul = {
   .name = "matmul", .label = "MatMul", .doc = "Matrix product a [..., M, K] * b [..., K, N]; batch axes broadcast.",
-  .version = 1, .attr_bytes = sizeof(yk_matmul_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY,
+  .version = 1, .attr_bytes = sizeof(yk_matmul_attrs), .traits = YK_PURE | YK_NARROW | YK_ZERO_ON_EMPTY,
   .in = ports, .out = (const yk_port[]){ { "y", YK_FLOATS, 0, 1 }, { 0 } }, .attrs = attrs,
   .infer = infer, .grad = grad, .ref = ref, .cases = cases, .flops = flops,
 };

@@ -18,7 +18,7 @@ static const yk_case cases[] = { YK__CASES_BROADCAST(NULL, 0.5, 2), { 0 } };
 
 const yk_op yk__op_pow = {
   .name = "pow", .label = "Pow", .doc = "a to the power of b, with broadcasting",
-  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE,
+  .version = 1, .traits = YK_PURE | YK_WIDE | YK_ELEMENTWISE,
   .in = yk__float2, .out = yk__out1, .infer = yk__infer_broadcast, .grad = grad, .ref = ref, .cases = cases,
 };
 

@@ -27,7 +27,7 @@ static const yk_case cases[] = { YK__CASES_REDUCE(0, 0), { 0 } };
 
 const yk_op yk__op_reduce_mean = {
   .name = "reduce_mean", .label = "Mean", .doc = "mean over axes",
-  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE, .attrs = yk__reduce_attrs,
+  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE | YK_WIDE, .attrs = yk__reduce_attrs,
   .in = yk__float1, .out = yk__out1, .infer = yk__reduce_infer, .grad = grad, .ref = ref, .cases = cases,
 };
 

@@ -17,7 +17,7 @@ static const yk_case cases[] = { YK__CASES_REDUCE(0.8, 1.2), { "T[0,7]", &yk__re
 
 const yk_op yk__op_reduce_prod = {
   .name = "reduce_prod", .label = "Prod", .doc = "product over axes",
-  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE, .attrs = yk__reduce_attrs,
+  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE | YK_WIDE, .attrs = yk__reduce_attrs,
   .in = yk__arith1, .out = yk__out1, .infer = yk__reduce_infer, .grad = grad, .ref = ref, .cases = cases,
 };
 

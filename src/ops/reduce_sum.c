@@ -18,7 +18,7 @@ static const yk_case cases[] = { YK__CASES_REDUCE(0, 0), { "T[0,7]", &yk__reduce
 
 const yk_op yk__op_reduce_sum = {
   .name = "reduce_sum", .label = "Sum", .doc = "sum over axes",
-  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE | YK_ZERO_ON_EMPTY, .attrs = yk__reduce_attrs,
+  .version = 1, .attr_bytes = sizeof(yk_reduce_attrs), .traits = YK_PURE | YK_WIDE | YK_ZERO_ON_EMPTY, .attrs = yk__reduce_attrs,
   .in = yk__arith1, .out = yk__out1, .infer = yk__reduce_infer, .grad = grad, .ref = ref, .cases = cases,
 };
 

@@ -19,7 +19,7 @@ static const yk_case cases[] = { YK__CASES_SAME_2(NULL, 0, 0), { "T[4,7]; T[4,7]
 
 const yk_op yk__op_sigmoid_xent = {
   .name = "sigmoid_xent", .label = "SigmoidCrossEntropyWithLogits", .doc = "Cross entropy of sigmoid(x) against z, element by element.",
-  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE,
+  .version = 1, .traits = YK_PURE | YK_WIDE | YK_ELEMENTWISE,
   .in = (const yk_port[]){ { "x", YK_FLOATS, 0, 0 }, { "z", YK_FLOATS, 0, 1 }, { 0 } },
   .out = (const yk_port[]){ { "loss", YK_FLOATS, 0, 1 }, { 0 } },
   .infer = yk__infer_same_all, .grad = grad, .ref = ref, .cases = cases,

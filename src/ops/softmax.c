@@ -35,7 +35,7 @@ static const yk_case cases[] = {
 };
 
 const yk_op yk__op_softmax = {
-  .name = "softmax", .label = "Softmax", .doc = "exp(x) scaled to sum one along the last axis.", .version = 1, .traits = YK_PURE,
+  .name = "softmax", .label = "Softmax", .doc = "exp(x) scaled to sum one along the last axis.", .version = 1, .traits = YK_PURE | YK_WIDE,
   .in = yk__float1, .out = (const yk_port[]){ { "s", YK_FLOATS, 0, 1 }, { 0 } },
   .infer = infer, .grad = grad, .ref = ref, .cases = cases,
 };

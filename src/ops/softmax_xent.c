@@ -63,7 +63,7 @@ static const yk_case cases[] = {
 const yk_op yk__op_softmax_xent = {
   .name = "softmax_xent", .label = "SoftmaxCrossEntropyWithLogits",
   .doc = "Cross entropy of softmax(logits) against rows of probabilities; also softmax - labels.",
-  .version = 1, .traits = YK_PURE,
+  .version = 1, .traits = YK_PURE | YK_WIDE,
   .in = (const yk_port[]){ { "logits", YK_FLOATS, 0, 0 }, { "labels", YK_FLOATS, 0, 1 }, { 0 } },
   .out = (const yk_port[]){ { "loss", YK_FLOATS, 0, 1 }, { "backprop", YK_FLOATS, 0, 1 }, { 0 } },
   .infer = infer, .grad = grad, .ref = ref, .cases = cases,

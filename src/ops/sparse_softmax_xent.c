@@ -58,7 +58,7 @@ static const yk_case cases[] = {
 const yk_op yk__op_sparse_softmax_xent = {
   .name = "sparse_softmax_xent", .label = "SparseSoftmaxCrossEntropyWithLogits",
   .doc = "Cross entropy of softmax(logits) against class numbers; also softmax - one_hot(labels).",
-  .version = 1, .traits = YK_PURE,
+  .version = 1, .traits = YK_PURE | YK_WIDE,
   .in = (const yk_port[]){ { "logits", YK_FLOATS, 0, 0 }, { "labels", YK__IDS, YK_PORT_NODIFF, 0 }, { 0 } },
   .out = (const yk_port[]){ { "loss", YK_FLOATS, 0, 1 }, { "backprop", YK_FLOATS, 0, 1 }, { 0 } },
   .infer = infer, .grad = grad, .ref = ref, .cases = cases,

@@ -99,6 +99,12 @@ static yk_value scaled(const fault_inputs *in, int what) {
   return what == 2 ? grad[0].grad : yk_loss_scale_update(in->g, &s, yk_all_finite(in->g, 1, &in->x, false));
 }
 
+static yk_value mixed(const fault_inputs *in) {
+  yk_value v = { 0 };
+  YK_PRECISION(in->g, YK_BF16) { v = yk_matmul(in->g, in->x, in->b, NULL); }
+  return v;
+}
+
 static yk_value guarded(const fault_inputs *in) {
   yk_value v = { 0 }, ok = yk_all_finite(in->g, 1, &in->x, false);
   YK_GUARD(in->g, ok) { v = yk_assign(in->g, in->v, in->b); }

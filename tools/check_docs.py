@@ -3,7 +3,7 @@
 
 A block is a run of lines without a blank one. A comment on the members of a struct or an enum will do as well. Looked at
 are functions, struct and enum types and function types of include/yoke; macros too, unless they only wrap the function of
-the same name.
+the same name. And every decision in docs/decisions has a number of its own, the same in its name and its title.
 """
 import pathlib
 import re
@@ -57,6 +57,21 @@ def body_comment(block, k):
     return False
 
 
+def decisions():
+    """How many decisions share a number with another one, or have another one in their title."""
+    seen, bad = {}, 0
+    for path in sorted(pathlib.Path("docs/decisions").glob("*.md")):
+        number, title = path.name[:4], path.read_text().split("\n", 1)[0]
+        if number in seen:
+            print(f"{path}: {seen[number]} has this number too")
+            bad += 1
+        if not title.startswith(f"# {int(number)}. "):
+            print(f"{path}: the title is '{title}', expected '# {int(number)}. ...'")
+            bad += 1
+        seen[number] = path.name
+    return bad
+
+
 def main():
     bad = total = 0
     for header in sorted(pathlib.Path("include/yoke").glob("*.h")):
@@ -76,7 +91,7 @@ def main():
                     bad += 1
             previous_is_comment = block[-1].rstrip().endswith("*/") and not any(map(name_of, block))
     print(f"docs: {total} public declarations, {bad} without a comment")
-    return bad > 0
+    return bad + decisions() > 0
 
 
 if __name__ == "__main__":

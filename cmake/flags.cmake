@@ -1,5 +1,6 @@
 # Compiler flags of the whole tree. Never -ffast-math: NaN and infinity are reported, not assumed away.
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -fno-math-errno -ffp-contract=fast)
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)  # messages say src/x.c:12, wherever the tree lay
 if(CMAKE_C_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wno-pass-failed)        # a loop it could not vectorise is slow, not wrong
 endif()

@@ -14,9 +14,10 @@ build/configured:
 test: all
 	ctest --test-dir build --output-on-failure
 
-# A convolutional network on two GPUs that need not exist: both are emulated on the host's cores.
+# A convolutional network on two GPUs that need not exist: both are emulated on the host's cores, and borrow the variables
+# that are at home on /cpu:0.
 demo: all
-	build/yoke train cifar10 --virtual-gpus 2 --devices gpu:0,gpu:1 --epochs 7
+	build/yoke train cifar10 --virtual-gpus 2 --devices gpu:0,gpu:1 --strategy home --epochs 7
 
 bench: all
 	bench/run

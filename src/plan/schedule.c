@@ -5,10 +5,9 @@
  * predecessors have ended, and the node that can start first goes next. Costs are
  * the bytes a node touches, which is crude and enough: what matters is that a
  * stream does not wait for far results while it has near ones to work on, so far
- * ones are expected late. Of
- * nodes that could start at once, that one goes first after which another device
- * has something to do soonest; other ties, and thus everything on a single device,
- * keep program order.
+ * ones are expected late. Of nodes that could start at once, that one goes first
+ * after which another device has something to do soonest; other ties, and thus
+ * everything on a single device, keep program order.
  */
 #include <float.h>
 #include "base/error.h"

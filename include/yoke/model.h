@@ -64,6 +64,8 @@ typedef struct yk_tower_options {
   bool sync_batch_norm;           /* batch normalisation by the statistics of the whole batch, not of each replica's part */
   bool guard, nan_only;           /* a step whose loss, rate or summed gradients hold a NaN or, unless nan_only, an infinity changes
                                      nothing, not even global_step */
+  yk_dtype precision;             /* of the network's products and convolutions: YK_BF16 or YK_F16 as in yk_precision_push(); 0 or YK_F32: as
+                                     built. With YK_F16 the loss is scaled, and a step whose gradients overflow is skipped, guard or not */
 } yk_tower_options;
 #define YK_TOWER_OPTIONS_INIT { .size = sizeof(yk_tower_options) }
 
@@ -73,7 +75,9 @@ typedef struct yk_towers {
   yk_strategy strategy;           /* in force, never AUTO */
   const char *why;                /* static: who chose it */
   size_t replicas;
-  yk_value good;                  /* with a guard: bool scalar, did this step change the variables? else {0} */
+  yk_value good;                  /* with a guard: bool scalar, did this step change the variables, or, in f16, was skipped for an overflow that
+                                     a lower loss scale may mend? else {0} */
+  yk_loss_scale scale;            /* of f16; else all zero */
 } yk_towers;
 /* Rows of replica i of n: what is left over goes to the first ones. */
 int64_t yk_replica_share(int64_t batch, size_t n, size_t i);

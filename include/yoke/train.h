@@ -151,7 +151,8 @@ yk_value yk_all_good_at(const char *where, yk_graph *g, size_t nx, const yk_valu
  *   both = yk_group(g, 2, (yk_value[]){ train, yk_loss_scale_update(g, &s, ok) });
  *
  * A step that overflowed changes nothing but the scale, which it halves; `every` good steps in a row double it (PyTorch's GradScaler).
- * All three are variables, so that checkpoints have them: "loss_scale" f32, "loss_scale/good_steps" and "loss_scale/skipped" i64.
+ * All three are variables, so that checkpoints have them: "loss_scale" f32, "loss_scale/good_steps" and "loss_scale/skipped" i64, in the
+ * collection YK_OPTIMIZER_VARIABLES.
  */
 typedef struct yk_loss_scale { yk_variable *scale, *good_steps, *skipped; int64_t every; } yk_loss_scale;
 /* start 0 = 2^15, every 0 = 2000. *out is all zero after a sticky error. */
@@ -159,7 +160,8 @@ void yk_loss_scale_new_at(const char *where, yk_graph *g, double start, int64_t 
 yk_value yk_scale_loss_at(const char *where, yk_graph *g, const yk_loss_scale *s, yk_value loss);
 /* In place, each where it is; pairs without a gradient stay so, sparse ones stay sparse. After an error all are {0}. */
 void yk_unscale_gradients_at(const char *where, yk_graph *g, const yk_loss_scale *s, size_t n, yk_gradient *grads);
-/* ok: bool scalar, was the step good? Returns the op; run it in the same step as the update. */
+/* ok: bool scalar, was the step good? Returns the op; run it in the same step as the update, and build it outside of the update's
+ * guard, under which nothing would change after a bad step. */
 yk_value yk_loss_scale_update_at(const char *where, yk_graph *g, const yk_loss_scale *s, yk_value ok);
 #define yk_loss_scale_new(...) yk_loss_scale_new_at(YK_HERE, __VA_ARGS__)
 #define yk_scale_loss(...) yk_scale_loss_at(YK_HERE, __VA_ARGS__)

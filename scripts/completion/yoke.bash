@@ -24,23 +24,24 @@ _yoke() {
     --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --tolerance | --watch | --count) return ;;
     --replicas | --check-replicas) return ;;
     --strategy) COMPREPLY=($(compgen -W "auto home sharded mirrored" -- "$word")); return ;;
+    --precision) COMPREPLY=($(compgen -W "f32 bf16 f16" -- "$word")); return ;;
     --nan-check) COMPREPLY=($(compgen -W "finite nan off" -- "$word")); return ;;
     --require) COMPREPLY=($(compgen -W "gpu" -- "$word")); return ;;
   esac
   case $verb in
     train) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
-      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --check-replicas --seed --out
       --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
-    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
+    explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --soft-placement --log-device-placement --help" ;;
-    plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check
+    plan) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --soft-placement --no-time --json --help" ;;
     bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --json --help" ;;
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --json --help" ;;
     verify) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
       --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --tolerance
       --json --help" ;;

@@ -30,7 +30,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   double watch;                      /* seconds; < 0: not given, 0: without a value */
   const char *optimizer, *schedule;
   double clip_norm, tolerance;       /* 0: not given; < 0: not given */
-  const char *nan_check;             /* NULL: not given */
+  const char *nan_check, *precision; /* NULL: not given */
   bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
     bench, help, version;
   const char *tensorboard;
@@ -132,6 +132,7 @@ typedef struct yk_job {
   yk_chosen devices;
   yk_strategy strategy;              /* as asked for; towers.strategy is in force */
   size_t replicas;
+  yk_dtype precision;
   yk_dataset *train, *test;
   char data_name[64];
   int64_t batch, steps, size, channels;   /* global batch; side of a prepared picture */

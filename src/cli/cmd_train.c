@@ -66,6 +66,7 @@ static yk_code headline(yk_train *t) {
                 d->absent[i] ? ")" : d->is_virtual[i] && (i + 1 == d->n || !d->is_virtual[i + 1]) ? " (virtual)" : "");
   if (d->why[0] != '\0') yk__str_add(&s, " (chosen by auto: no usable GPU, %s)", d->why);
   if (d->automatic && d->why[0] == '\0') yk__str_add(&s, " (chosen by auto)");
+  if (j->precision != YK_F32) yk__str_add(&s, ", in %s", yk_dtype_name(j->precision));
   say_strategy(&s, j);
   say_shares(&s, j);
   yk__str_add(&s, "; %s, %lld train, %lld test %s; %lld steps", j->data_name, (long long)yk_dataset_size(j->train),
@@ -87,6 +88,7 @@ static void put_run(yk_json *o, const yk_train *t) {
   yk__json_int(o, "batch", j->batch);
   yk__json_text(o, "strategy", yk_strategy_name(j->towers.strategy));
   yk__json_int(o, "replicas", (int64_t)j->replicas);
+  yk__json_text(o, "precision", yk_dtype_name(j->precision));
 }
 
 static yk_code settings(yk_train *t) {
@@ -344,12 +346,22 @@ static void say_memory(FILE *out, const yk_session *s) {
   if (between[0] == ';') fputc('\n', out);
 }
 
+/* Steps that a loss scale cost so far; -1: there is none, or it cannot be told. */
+static int64_t steps_skipped(const yk_job *j) {
+  yk_tensor *n = NULL;
+  if (j->towers.scale.skipped == NULL || yk_variable_fetch(j->session, j->towers.scale.skipped, &n) != YK_OK) return -1;
+  int64_t skipped = *(const int64_t *)yk_tensor_data(n);
+  yk_tensor_free(n);
+  return skipped;
+}
+
 static void say_end(yk_train *t) {
   const yk_metrics *m = &t->metrics;
   const yk_score *s = m->ntested > 0 ? &m->tested[m->ntested - 1].score : NULL;
   yk_sums recent = yk__metrics_recent(m);
   yk_json o = { 0 };
   const char *first;
+  int64_t skipped = steps_skipped(&t->job);
   yk__json_open(&o, NULL, '{');
   yk__json_text(&o, "event", "end");
   put_run(&o, t);
@@ -365,12 +377,14 @@ static void say_end(yk_train *t) {
   yk__json_int(&o, "peak_rss_bytes", (int64_t)yk__rss_peak_bytes());
   put_memory(&o, t->job.session);
   yk__json_bool(&o, "interrupted", *yk__stop_flag() != 0);
+  if (skipped >= 0) yk__json_int(&o, "steps_skipped", skipped);
   yk__json_int(&o, "corrupt_records", yk__job_skipped(&t->job, &first));
   yk__json_text(&o, "out", t->folder);
   yk__json_close(&o, '}');
   yk__metrics_emit(&t->metrics, &o);
   if (m->show != YK__SHOW_LINES && m->show != YK__SHOW_BAR) return;
   say_memory(t->out, t->job.session);
+  if (skipped > 0) fprintf(t->out, "%lld steps changed nothing but the loss scale: their gradients overflowed\n", (long long)skipped);
   fprintf(t->out, "%s%lld steps in %.1f s, %.0f examples/s; training loss %.4f, accuracy %.4f; see %s/report.html\n",
           *yk__stop_flag() != 0 ? "interrupted after " : "", (long long)m->step, (double)m->ns * 1e-9, yk__metrics_rate(m),
           recent.loss, recent.accuracy,

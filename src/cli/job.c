@@ -35,6 +35,19 @@ static int spread(const yk_cli *c, yk_job *j) {
   return 0;
 }
 
+/* --precision. */
+static int precision(const yk_cli *c, yk_job *j) {
+  static const yk_dtype all[] = { YK_F32, YK_BF16, YK_F16 };
+  j->precision = YK_F32;
+  if (c->precision == NULL) return 0;
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    if (strcmp(c->precision, yk_dtype_name(all[i])) != 0) continue;
+    j->precision = all[i];
+    return 0;
+  }
+  return yk__die(YK__EXIT_USAGE, "--precision '%s': expected f32, bf16 or f16", yk__shown(c->precision));
+}
+
 int yk__job_model(const yk_cli *c, yk_job *j) {
   const char *names[16];
   size_t n = 0;
@@ -47,6 +60,7 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
   }
   j->batch = c->batch != 0 ? c->batch : j->model->batch;
   int status = yk__sound_parse(c, j);
+  if (status == 0) status = precision(c, j);
   if (status == 0) status = yk__recipe_parse(c, &j->recipe);
   if (status != 0) return status;
   j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
@@ -175,6 +189,7 @@ yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j) {
   o.clip_norm = c->clip_norm;
   o.guard = j->guard;
   o.nan_only = j->nan_only;
+  o.precision = j->precision;
   o.strategy = j->strategy;
   o.sync_batch_norm = c->sync_batch_norm;
   o.replicas = (size_t)c->replicas;                  /* 0: one for each of the devices, be they fewer */

@@ -11,6 +11,7 @@
 #define BIT(verb) (1u << YK__##verb)
 #define RUN (BIT(TRAIN) | BIT(BENCH) | BIT(VERIFY))                     /* that run training steps */
 #define STEP (RUN | BIT(EXPLAIN) | BIT(PLAN))                          /* that build one */
+#define LOW (STEP & ~BIT(VERIFY))                                      /* verify judges by the rounding of f32 */
 #define NETWORK (STEP | BIT(EVALUATE))
 #define DATA (RUN | BIT(EVALUATE))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
@@ -57,6 +58,8 @@ const yk_opt yk__options[] = {
     "scale the summed gradients down to this norm, all by one factor" },
   { "--nan-check", "WHAT", YK__OPT_TEXT, FIELD(nan_check), 0, 0, STEP,
     "stop at the first step with a NaN or infinity in loss or gradients, and name its origin: finite (default), nan (NaN alone), off" },
+  { "--precision", "TYPE", YK__OPT_TEXT, FIELD(precision), 0, 0, LOW,
+    "of products and convolutions: f32 (default), bf16, or f16 with a scaled loss; variables stay in f32" },
   { "--strategy", "NAME", YK__OPT_TEXT, FIELD(strategy), 0, 0, STEP,
     "where variables live: home (/cpu:0), sharded (spread over the devices), mirrored (a copy on each), auto (default)" },
   { "--replicas", "N", YK__OPT_INT, FIELD(replicas), 1, 65536, STEP,

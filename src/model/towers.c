@@ -24,6 +24,7 @@ typedef struct yk_build {
   yk_value *loss, *correct;    /* [replicas] */
   yk_gradient **grads;         /* [replicas][nvars] */
   size_t nvars;
+  yk_loss_scale scale;         /* of f16; else all zero */
 } yk_build;
 
 int64_t yk_replica_share(int64_t batch, size_t n, size_t i) {
@@ -53,19 +54,29 @@ static void gradients(yk_build *b, size_t device) {
     yk_graph_fail_at(b->where, g, YK_ENOMEM, "no memory for the gradients of tower %zu", b->n);
   } else {
     yk__spread_variables(&b->spread, device, vars, b->nvars);
-    yk_compute_gradients(g, b->loss[b->n], b->nvars, vars, b->grads[b->n], b->nvars);
+    yk_value loss = b->scale.scale != NULL ? yk_scale_loss(g, &b->scale, b->loss[b->n]) : b->loss[b->n];
+    yk_compute_gradients(g, loss, b->nvars, vars, b->grads[b->n], b->nvars);
     for (size_t v = 0; v < b->nvars; v++) b->grads[b->n][v].variable = yk_variable_master(b->grads[b->n][v].variable);
   }
   yk__free(vars);
 }
 
+/* The network in the precision asked for; the loss is worked out in f32. */
+static yk_value network(yk_build *b, size_t device, yk_value images) {
+  yk_graph *g = b->g;
+  yk_value logits;
+  yk__spread_push(&b->spread, device);
+  yk_precision_push(g, b->o.precision);
+  logits = b->o.model->build(g, images, b->o.classes, true);
+  yk_precision_pop(g);
+  yk__spread_pop(&b->spread);
+  return b->o.precision != YK_NONE ? yk_cast(g, logits, YK_F32) : logits;
+}
+
 static void tower_body(yk_build *b, size_t device, yk_value images, yk_value labels) {
   yk_graph *g = b->g;
-  yk_value logits, sum, share_of_one = yk_scalar_f32(g, 1.0f / (float)b->o.batch);
-  yk__spread_push(&b->spread, device);
-  logits = b->o.model->build(g, images, b->o.classes, true);
-  yk__spread_pop(&b->spread);
-  sum = yk_reduce_sum(g, yk_sparse_softmax_cross_entropy(g, logits, labels), NULL);
+  yk_value logits = network(b, device, images), share_of_one = yk_scalar_f32(g, 1.0f / (float)b->o.batch);
+  yk_value sum = yk_reduce_sum(g, yk_sparse_softmax_cross_entropy(g, logits, labels), NULL);
   b->loss[b->n] = yk_mul(g, sum, share_of_one);
   if (b->n == 0) {
     yk_value extra = penalties(g, yk_name_scope(g));
@@ -106,22 +117,42 @@ static yk_value total(yk_graph *g, const char *name, size_t n, const yk_value *p
   return n == 1 ? yk_identity(yk_named(g, name), part[0]) : yk_add_n(yk_named(g, name), n, part);
 }
 
-/* All that a step changes; under a guard, if one is wanted. */
-static void change(yk_build *b, const yk_optimizer *opt, size_t n, const yk_gradient *sum, yk_towers *out) {
+/* May the step change the variables? {0}: nobody asks. Gradients that overflow under a loss scale cost a step, after which the scale
+ * is lower; that they do so under a scale of 1 is a fault. */
+static yk_value judge(yk_build *b, const yk_optimizer *opt, const yk_gradient *sum, yk_towers *out) {
+  yk_graph *g = b->g;
+  yk_value look[2] = { out->loss, opt->learning_rate }, fine, finite, can_fall;
+  size_t nlook = opt->learning_rate.id != 0 ? 2 : 1;
+  if (b->scale.scale == NULL) {
+    if (b->o.guard) out->good = yk_all_good(g, nlook, look, b->nvars, sum, b->o.nan_only);
+    return out->good;
+  }
+  finite = yk_all_good(g, 0, NULL, b->nvars, sum, false);
+  if (!b->o.guard) return finite;
+  fine = yk_all_good(g, nlook, look, 0, NULL, b->o.nan_only);
+  can_fall = yk_greater(g, yk_read(b->scale.scale), yk_scalar_f32(g, 1));
+  out->good = yk_logical_and(g, fine, yk_logical_or(g, finite, can_fall));
+  return yk_logical_and(g, fine, finite);
+}
+
+/* All that a step changes but the loss scale; under a guard, if one is wanted. `scaled` is what changes that. */
+static void change(yk_build *b, const yk_optimizer *opt, size_t n, const yk_gradient *sum, yk_value scaled, yk_towers *out) {
   yk_graph *g = b->g;
   double average = b->o.model->moving_average;
-  yk_value steps[3];
+  yk_value steps[4];
   steps[0] = yk_apply_gradients(g, opt, n, sum, out->global_step);
   steps[1] = yk_update_ops(g);
   steps[2] = steps[0];
   if (average > 0)
     YK_CONTROL(g, 1, steps) { steps[2] = yk_moving_average(g, average, out->global_step, 0, NULL); }
-  out->train = yk_group(yk_named(g, "train"), 3, steps);
+  steps[3] = scaled;
+  out->train = yk_group(yk_named(g, "train"), scaled.id != 0 ? 4 : 3, steps);
 }
 
 static void update(yk_build *b, yk_towers *out) {
   yk_graph *g = b->g;
   yk_optimizer opt = optimizer_of(&b->o);
+  yk_value ok, scaled = { 0 };
   size_t npairs = b->spread.ncopies * b->nvars;
   yk_gradient *sum = yk__calloc(npairs + 1, sizeof *sum);
   if (sum == NULL) {
@@ -129,14 +160,14 @@ static void update(yk_build *b, yk_towers *out) {
     return;
   }
   yk__spread_sum(&b->spread, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
+  if (b->scale.scale != NULL) yk_unscale_gradients(g, &b->scale, npairs, sum);
   if (b->o.clip_norm > 0) yk__spread_clip(&b->spread, b->o.clip_norm, b->nvars, sum);
   out->loss = total(g, "loss", b->n, b->loss);
   out->accuracy = total(g, "accuracy", b->n, b->correct);
-  if (b->o.guard) {                                   /* the first copies' sums are those of all */
-    yk_value look[2] = { out->loss, opt.learning_rate };
-    out->good = yk_all_good(g, opt.learning_rate.id != 0 ? 2 : 1, look, b->nvars, sum, b->o.nan_only);
-  }
-  YK_GUARD(g, out->good) { change(b, &opt, npairs, sum, out); }
+  ok = judge(b, &opt, sum, out);                      /* the first copies' sums are those of all */
+  if (b->scale.scale != NULL)
+    YK_GUARD(g, out->good) { scaled = yk_loss_scale_update(g, &b->scale, ok); }
+  YK_GUARD(g, ok) { change(b, &opt, npairs, sum, scaled, out); }
   yk__free(sum);
 }
 
@@ -156,6 +187,9 @@ static bool take_options(const char *where, yk_graph *g, const yk_tower_options 
   if (o->replicas < o->ndevices || o->replicas > 65536)
     yk_graph_fail_at(where, g, YK_EINVAL, "%zu replicas on %zu devices: expected a replica for each device or more, at most 65536", o->replicas,
                      o->ndevices);
+  if (o->precision == YK_F32) o->precision = YK_NONE;
+  if (o->precision != YK_NONE && o->precision != YK_BF16 && o->precision != YK_F16)
+    yk_graph_fail_at(where, g, YK_EINVAL, "the precision of towers is %s; expected f32, bf16 or f16", yk_dtype_name(o->precision));
   if (yk_strategy_name(o->strategy) == NULL) yk_graph_fail_at(where, g, YK_EINVAL, "no strategy has the number %d", (int)o->strategy);
   return yk_graph_status(g) == YK_OK;
 }
@@ -172,6 +206,9 @@ static void build(yk_build *b, yk_towers *out) {
   out->strategy = yk__strategy_choose(&b->o, &out->why);
   out->replicas = b->o.replicas;
   yk__spread_open(b->where, g, &b->o, devices_used(&b->o), &b->spread);
+  if (b->o.precision == YK_F16)
+    YK_DEVICE(g, b->spread.home) { yk_loss_scale_new(g, 0, 0, &b->scale); }
+  out->scale = b->scale;
   g->sync_norm = b->o.sync_batch_norm;
   for (size_t i = 0; i < b->o.replicas; i++)
     if (yk_replica_share(b->o.batch, b->o.replicas, i) > 0) tower(b, i);

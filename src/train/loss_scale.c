@@ -12,6 +12,13 @@ static yk_value as(const char *where, yk_graph *g, yk_value x, yk_dtype t) {
   return d == NULL || d->dtype == t ? x : yk_cast_at(where, g, x, t);
 }
 
+/* They are the optimizer's, as its slots are: no part of what was learnt. */
+static void list(const char *where, yk_graph *g, const yk_loss_scale *s) {
+  yk_add_to_collection_at(where, g, YK_OPTIMIZER_VARIABLES, yk_read(s->scale));
+  yk_add_to_collection_at(where, g, YK_OPTIMIZER_VARIABLES, yk_read(s->good_steps));
+  yk_add_to_collection_at(where, g, YK_OPTIMIZER_VARIABLES, yk_read(s->skipped));
+}
+
 void yk_loss_scale_new_at(const char *where, yk_graph *g, double start, int64_t every, yk_loss_scale *out) {
   *out = (yk_loss_scale){ 0 };
   if (yk_graph_status(g) != YK_OK) return;
@@ -24,6 +31,7 @@ void yk_loss_scale_new_at(const char *where, yk_graph *g, double start, int64_t 
   s.scale = yk__root_variable(where, g, "loss_scale", YK_F32, YK_SCALAR, YK_CONSTANT(start > 0 ? start : 32768), NULL);
   if (s.scale != NULL) s.good_steps = yk__root_variable(where, g, "loss_scale/good_steps", YK_I64, YK_SCALAR, YK_ZEROS, NULL);
   if (s.good_steps != NULL) s.skipped = yk__root_variable(where, g, "loss_scale/skipped", YK_I64, YK_SCALAR, YK_ZEROS, NULL);
+  if (g->status == YK_OK) list(where, g, &s);
   if (g->status == YK_OK) *out = s;
 }
 
@@ -66,7 +74,6 @@ yk_value yk_loss_scale_update_at(const char *where, yk_graph *g, const yk_loss_s
   yk_value one, good, full, scale, next[3], set[3], all = { 0 };
   if (!valid(where, g, s)) return all;
   yk_name_scope_push_at(where, g, "loss_scale_update");
-  yk_guard_push_at(where, g, (yk_value){ 0 });         /* a bad step is what this is for */
   one = yk_scalar_at(where, g, YK_I64, 1);
   good = yk_add_at(where, g, yk_read(s->good_steps), one);
   full = yk_greater_equal_at(where, g, good, yk_scalar_at(where, g, YK_I64, (double)s->every));
@@ -82,7 +89,6 @@ yk_value yk_loss_scale_update_at(const char *where, yk_graph *g, const yk_loss_s
   set[2] = yk_assign_at(where, g, s->skipped, next[2]);
   yk_control_pop_at(where, g);
   all = yk_group_at(where, g, 3, set);
-  yk_guard_pop_at(where, g);
   yk_name_scope_pop_at(where, g);
   return g->status == YK_OK ? all : (yk_value){ 0 };
 }

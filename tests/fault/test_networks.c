@@ -23,6 +23,7 @@ static yk_value small_network(yk_graph *g, yk_value images, int64_t classes, boo
 }
 
 static yk_strategy strategy;
+static yk_dtype precision;
 
 /* Three devices, two examples: the third has no share. */
 static yk_value towers_of(const fault_inputs *in, const yk_model *model) {
@@ -37,6 +38,8 @@ static yk_value towers_of(const fault_inputs *in, const yk_model *model) {
   o.ndevices = 3;
   o.strategy = strategy;
   o.clip_norm = 1;
+  o.precision = precision;
+  o.guard = precision != YK_NONE;
   yk_build_towers(in->g, &o, &out);
   if (!out.train.id != !out.loss.id || !out.train.id != !out.accuracy.id)
     fail_msg("train is value %u, loss %u, accuracy %u: all or none", out.train.id, out.loss.id, out.accuracy.id);
@@ -55,6 +58,10 @@ static void test_towers(void **state) {
     strategy = (yk_strategy)i;
     fault_build(&(fault_builder){ "yk_build_towers_at", towers });
   }
+  strategy = YK_STRATEGY_HOME;
+  precision = YK_F16;
+  fault_build(&(fault_builder){ "yk_build_towers_at", towers });
+  precision = YK_NONE;
 }
 
 /* ---- copies ---- */

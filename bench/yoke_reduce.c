@@ -63,7 +63,7 @@ static double copy(char *memory, int threads) {
 
 static yk_variable *vector(const job *j, const char *name, int device, int part, yk_init init) {
   yk_variable_options fixed = { .not_trainable = true };
-  char full[32], at[16];
+  char full[32], at[24];
   yk_variable *v = NULL;
   snprintf(full, sizeof full, "%s%d_%d", name, device, part);
   snprintf(at, sizeof at, "/%s:%d", j->cpu ? "cpu" : "gpu", device);

@@ -20,7 +20,7 @@ typedef struct yk_expectation {
 } yk_expectation;
 
 /*
- * Inside a yk_look, of a session whose steps have not run. links: of this session, measured; NULL in one that rehearses. The timing
+ * Inside a yk_look, of a yk_session whose steps have not run. links: between its devices, measured; NULL if it rehearses. The timing
  * ends after about `seconds` for the whole plan, though each kernel runs three times at least. Memory for it is taken from the devices
  * and given back. ENOMEM of the host; what a device refuses is told in `why`. yk__expectation_free().
  */

@@ -26,7 +26,8 @@ typedef struct plan {
   yk_forecast *forecast;
   size_t ndevices;
   bool fits;
-  char verdict[1600];                /* why not */
+  uint16_t refuses;                  /* device that is too full, or too cut up; YK__NO_DEVICE: none */
+  char verdict[1600];
 } plan;
 
 static double total(const yk_survey *v, size_t n, yk_phase phase) {
@@ -34,6 +35,8 @@ static double total(const yk_survey *v, size_t n, yk_phase phase) {
   for (size_t i = 0; i < n; i++) sum += v->flops[i][phase];
   return sum;
 }
+
+static bool device_fits(const plan *p, const yk_survey *v, uint16_t i) { return v->use[i].fits && i != p->refuses; }
 
 static yk_device_memory memory_of(const plan *p, size_t i) {
   yk_device_memory m = YK_DEVICE_MEMORY_INIT;
@@ -64,7 +67,7 @@ static void put_memory(const plan *p, const yk_survey *v) {
     yk_device_memory m = memory_of(p, i);
     printf("%-8s %12s %12s %16s %16s %12s  %s\n", yk__survey_device(v, i, name), yk__bytes_text(u->variable_bytes, a),
            yk__bytes_text(u->arena_bytes, b), yk__bytes_text(m.peak_in_use, used),
-           yk__bytes_text(m.peak_held, held), yk__bytes_text(u->bytes_limit, limit), u->fits ? "fits" : "DOES NOT FIT");
+           yk__bytes_text(m.peak_held, held), yk__bytes_text(u->bytes_limit, limit), device_fits(p, v, i) ? "fits" : "DOES NOT FIT");
   }
 }
 
@@ -132,7 +135,7 @@ static void json_memory(yk_json *o, const plan *p, const yk_survey *v) {
     yk__json_int(o, "peak_in_use", (int64_t)m.peak_in_use);
     yk__json_int(o, "peak_held", (int64_t)m.peak_held);
     yk__json_int(o, "bytes_limit", (int64_t)u->bytes_limit);
-    yk__json_bool(o, "fits", u->fits);
+    yk__json_bool(o, "fits", device_fits(p, v, i));
     for (int k = 0; k < YK__NPHASES; k++)
       yk__json_real(o, k == YK__FORWARD ? "flops_forward" : k == YK__BACKWARD ? "flops_backward" : "flops_update", v->flops[i][k]);
     yk__json_close(o, '}');
@@ -202,7 +205,8 @@ static void put_json(const plan *p, const yk_survey *v, const yk_expectation *x)
   yk__json_open(&o, "flops", '{');
   for (int k = 0; k < YK__NPHASES; k++) yk__json_real(&o, phase[k], total(v, p->ndevices, (yk_phase)k));
   yk__json_close(&o, '}');
-  yk__json_bool(&o, "fits", v->fits);
+  yk__json_bool(&o, "fits", p->fits);
+  yk__json_text(&o, "verdict", p->verdict);
   json_memory(&o, p, v);
   json_copies(&o, v);
   json_largest(&o, v);
@@ -214,29 +218,37 @@ static void put_json(const plan *p, const yk_survey *v, const yk_expectation *x)
 
 /* ---- the command -------------------------------------------------------------------------------------------------- */
 
-static yk_code verdict(const yk_survey *v, char *out, size_t bytes) {
+/* Told from the sums where they decide, otherwise from what the device that refuses would say. */
+static yk_code judge(plan *p, const yk_survey *v) {
   yk_str text = { 0 };
-  char *line = NULL;
-  yk__survey_put_verdict(v, &text);
+  char *line = NULL, name[YK__ROUTE_TEXT];
+  const char *refusal = yk__forecast_refusal(p->forecast, &p->refuses);
+  p->fits = v->fits && refusal == NULL;
+  if (!v->fits || refusal == NULL) yk__survey_put_verdict(v, &text);
+  else yk__str_add(&text, "the step does not fit on %s, though its sums do: %s", yk__survey_device(v, p->refuses, name), refusal);
   YK_TRY(yk__str_take(&text, &line));
-  snprintf(out, bytes, "%.*s", (int)strcspn(line, "\n"), line);
+  snprintf(p->verdict, sizeof p->verdict, "%.*s", (int)strcspn(line, "\n"), line);
   yk__free(line);
   return YK_OK;
 }
 
-static yk_code seen(yk_session *s, const yk_plan *compiled, const yk_var_slot *var, void *arg) {
-  plan *p = arg;
-  yk_survey v;
+static yk_code tell(plan *p, const yk_plan *compiled, const yk_survey *v) {
   yk_expectation x = { 0 };
-  YK_TRY(yk__survey(s, compiled, var, &v));
+  YK_TRY(yk__forecast_read_back(p->forecast));
+  YK_TRY(judge(p, v));
   yk_code rc = YK_OK;
-  if (!p->c->no_time && v.fits) rc = yk__expect(s, compiled, &p->links, KERNEL_SECONDS, &x);
+  if (!p->c->no_time && p->fits) rc = yk__expect(p->job.session, compiled, &p->links, KERNEL_SECONDS, &x);
   else snprintf(x.why, sizeof x.why, "the step does not fit");
-  if (rc == YK_OK && p->c->json) put_json(p, &v, &x);
-  else if (rc == YK_OK) rc = put_text(p, &v, &x);
-  p->fits = v.fits && yk__forecast_fits(p->forecast);
-  if (rc == YK_OK && !p->fits) rc = verdict(&v, p->verdict, sizeof p->verdict);
+  if (rc == YK_OK && p->c->json) put_json(p, v, &x);
+  else if (rc == YK_OK) rc = put_text(p, v, &x);
   yk__expectation_free(&x);
+  return rc;
+}
+
+static yk_code seen(yk_session *s, const yk_plan *compiled, const yk_var_slot *var, void *arg) {
+  yk_survey v;
+  YK_TRY(yk__survey(s, compiled, var, &v));
+  yk_code rc = tell(arg, compiled, &v);
   yk__survey_free(&v);
   return rc;
 }
@@ -264,7 +276,7 @@ static int run(plan *p) {
 }
 
 int yk__cmd_plan(const yk_cli *c) {
-  plan p = { .c = c };
+  plan p = { .c = c, .refuses = YK__NO_DEVICE };
   int status = run(&p);
   yk__forecast_close(p.forecast);
   yk__topology_free(&p.links);

@@ -5,6 +5,7 @@
  * they do in a session; what a driver refuses of its own accord cannot be foreseen.
  */
 #include "run/forecast.h"
+#include <stdio.h>
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
@@ -23,7 +24,8 @@ struct yk_forecast {
   yk_pool **pool;                    /* [devices] */
   active *plan; uint32_t nplan, plan_cap;
   uintptr_t handles;
-  bool lacks;                        /* some step did not get its memory */
+  uint16_t lacking;                  /* device that refused first; YK__NO_DEVICE: none did */
+  char why[YK__REFUSAL_TEXT];
   yk_look *look;                     /* of the step under way */
   void *arg;
 };
@@ -52,6 +54,7 @@ yk_code yk__forecast_open(yk_session *s, yk_forecast **out) {
   yk_forecast *f = yk__calloc(1, sizeof *f);
   if (f == NULL) return YK_ENOMEM;
   f->s = s;
+  f->lacking = YK__NO_DEVICE;
   f->var = yk__calloc(s->nvar + 1u, sizeof *f->var);
   f->pool = yk__calloc(s->devices->n + 1u, sizeof(yk_pool *));
   yk_code rc = f->var && f->pool ? YK_OK : YK_ENOMEM;
@@ -100,7 +103,18 @@ static yk_code allocate(yk_forecast *f, uint16_t dev, uint64_t bytes, yk_mem *ou
     yk_error_clear();
     rc = yk__pool_alloc(f->pool[dev], (size_t)bytes, out);
   }
-  return rc == YK_OK ? YK_OK : yk__fail_prefix(rc, "%s", f->s->devices->at[dev].name);
+  if (rc == YK_ENOMEM && f->lacking == YK__NO_DEVICE) {
+    f->lacking = dev;
+    snprintf(f->why, sizeof f->why, "%s", yk_error_message());
+  }
+  return rc;
+}
+
+/* A device's refusal is a result, the first one is kept; want of the host's memory is a failure. */
+static yk_code accept_refusal(const yk_forecast *f, yk_code rc) {
+  if (rc != YK_ENOMEM || f->lacking == YK__NO_DEVICE) return rc;
+  yk_error_clear();
+  return YK_OK;
 }
 
 /* ---- variables -------------------------------------------------------------------------------------------------- */
@@ -188,11 +202,7 @@ static yk_code play(yk_session *s, const yk_plan *p, const yk_var_slot *now, voi
   active a = { 0 };
   yk_code rc = settle(f, now);
   if (rc == YK_OK) rc = activate(f, p, &a);
-  if (rc == YK_ENOMEM) {             /* a device's; if it was the host's, what follows tells */
-    f->lacks = true;
-    yk_error_clear();
-    rc = YK_OK;
-  }
+  rc = accept_refusal(f, rc);
   if (rc == YK_OK && !YK_PUSH(f->plan, f->nplan, f->plan_cap, a)) rc = YK_ENOMEM;
   if (rc == YK_OK) return f->look ? f->look(s, p, now, f->arg) : YK_OK;
   yk__free(a.arena);
@@ -200,7 +210,32 @@ static yk_code play(yk_session *s, const yk_plan *p, const yk_var_slot *now, voi
   return rc;
 }
 
-bool yk__forecast_fits(const yk_forecast *f) { return !f->lacks; }
+/* A value leaves in plain layout: one that is kept in another is reordered beside it first. */
+static yk_code read_back(yk_forecast *f, const yk_var_slot *slot) {
+  yk_desc plain = slot->desc;
+  uint64_t bytes = 0;
+  yk_mem mem = { 0 };
+  plain.layout = YK_LAYOUT_PLAIN;
+  YK_TRY(allocate_variable(f, &plain, slot->dev, &bytes, &mem));
+  yk_code rc = reorder(f, slot->dev, &slot->desc, &plain);
+  yk__pool_free(f->pool[slot->dev], mem);
+  return rc;
+}
+
+yk_code yk__forecast_read_back(yk_forecast *f) {
+  for (uint32_t v = 0; v < f->s->nvar; v++) {
+    const yk_variable *x = f->s->g->variable[v];
+    bool reads = f->var[v].initialized && f->var[v].desc.layout != YK_LAYOUT_PLAIN && x->master == NULL;
+    if (reads && f->lacking == YK__NO_DEVICE) YK_TRY(accept_refusal(f, read_back(f, &f->var[v])));
+  }
+  return YK_OK;
+}
+
+const char *yk__forecast_refusal(const yk_forecast *f, uint16_t *dev) {
+  if (f->lacking == YK__NO_DEVICE) return NULL;
+  *dev = f->lacking;
+  return f->why;
+}
 
 yk_code yk__forecast_step(yk_forecast *f, size_t nfetch, const yk_value *fetches, size_t ntarget, const yk_value *targets,
                           yk_look *look, void *arg) {

@@ -17,8 +17,12 @@ void    yk__forecast_close(yk_forecast *f);
 /* The job runs such a step, for the first time. look, unless NULL, is called as for yk__step_look(), with the step's memory taken. */
 yk_code yk__forecast_step(yk_forecast *f, size_t nfetch, const yk_value *fetches, size_t ntarget, const yk_value *targets,
                           yk_look *look, void *arg) YK_CHECKED;
-/* Did all steps so far get their memory? If not, the counts are those of what a run would have had when it was refused. */
-bool    yk__forecast_fits(const yk_forecast *f);
+/* The job reads all variables at once or one by one, as what saves them does: each needs its plain copy for a moment. */
+yk_code yk__forecast_read_back(yk_forecast *f) YK_CHECKED;
+/* NULL if all so far got its memory. Otherwise what device *dev would have said when it refused for the first time, until f is
+ * closed; the counts are then those of what a run would have had. Sums that fit are no promise: memory may be free in pieces. */
+enum { YK__REFUSAL_TEXT = 300 };
+const char *yk__forecast_refusal(const yk_forecast *f, uint16_t *dev);
 /* The counts of device i after the steps so far. out->size must be set. */
 void    yk__forecast_memory(const yk_forecast *f, size_t i, yk_device_memory *out);
 

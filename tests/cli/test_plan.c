@@ -45,13 +45,43 @@ static void test_time(void **state) {
   assert_true(json_number(json, "examples_per_second") > 0);
   assert_non_null(strstr(json, "\"how\":\"kernels timed\""));
   free(json);
-  json = SUCCEEDS("plan", "mlp", "--batch", "64", "--virtual-gpus", "2:64MiB", "--json");          /* hardly more than the step needs */
-  assert_non_null(strstr(json, "\"how\":\"kernels timed\""));
-  free(json);
   char *text = SUCCEEDS("plan", "mlp", "--batch", "4");
   assert_non_null(strstr(text, "step time to expect: "));
   assert_non_null(strstr(text, "mlp on /cpu:0: global batch 4; strategy home\n"));
   free(text);
+}
+
+/* Does the step fit in so much of each GPU? What the status, the verdict and `fits` say must be the same. */
+static bool fits_in(const char *gpus) {
+  yoke_result r;
+  YOKE(&r, "plan", "mlp", "--batch", "64", "--virtual-gpus", gpus, "--no-time", "--json");
+  bool yes = r.status == 0, none = strstr(r.out, "\"fits\":false") == NULL;
+  bool says = strstr(r.out, "\"verdict\":\"the step fits\"") != NULL, complains = strstr(r.err, "the step does not fit on") != NULL;
+  if (yes != none || yes != says || yes == complains)
+    fail_msg("with %s: status %d\n%s\n%s", gpus, r.status, r.out, r.err);
+  yoke_free(&r);
+  return yes;
+}
+
+/* Where memory hardly suffices, some of it may lie in pieces that are too small: the plan is refused as the run is. */
+static void test_tight(void **state) {
+  yoke_result r;
+  char gpus[32] = "", less[32];
+  int mib = 48;
+  (void)state;
+  do {
+    memcpy(less, gpus, sizeof less);
+    snprintf(gpus, sizeof gpus, "2:%dMiB", mib);
+  } while (!fits_in(gpus) && ++mib < 128);
+  if (mib == 48 || mib == 128) fail_msg("at %d MiB the plan says the same as before", mib);
+  YOKE(&r, "train", "mlp", "--batch", "64", "--virtual-gpus", less, "--steps", "1", "--out", "less", "--quiet");
+  CHECK_INT(r.status, 1);
+  if (strstr(r.err, "the step does not fit") == NULL && strstr(r.err, "bytes asked for") == NULL)
+    fail_msg("with %s it says: %s", less, r.err);
+  yoke_free(&r);
+  char *json = SUCCEEDS("plan", "mlp", "--batch", "64", "--virtual-gpus", gpus, "--json");
+  assert_non_null(strstr(json, "\"how\":\"kernels timed\""));
+  free(json);
 }
 
 static void test_does_not_fit(void **state) {
@@ -90,7 +120,8 @@ static void test_elsewhere(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_memory), cmocka_unit_test(test_time), cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_elsewhere),
+    cmocka_unit_test(test_memory), cmocka_unit_test(test_time), cmocka_unit_test(test_tight),
+    cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_elsewhere),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

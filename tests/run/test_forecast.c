@@ -60,6 +60,22 @@ static void run(job *j, int steps) {
   yk_step_free(step);
 }
 
+static void read_back(job *j) {
+  for (size_t i = 0; i < yk_variable_count(j->g); i++) {
+    yk_variable *v = yk_variable_get(j->g, i);
+    yk_tensor *t;
+    if (yk_variable_master(v) != v) continue;
+    OK(yk_variable_fetch(j->s, v, &t));
+    yk_tensor_free(t);
+  }
+}
+
+static void fits(const yk_forecast *f) {
+  uint16_t dev;
+  const char *why = yk__forecast_refusal(f, &dev);
+  if (why != NULL) fail_msg("device %u refuses: %s", dev, why);
+}
+
 static void check(const char *model, const char *type, size_t n, yk_session_options o) {
   job j;
   yk_forecast *f;
@@ -67,11 +83,13 @@ static void check(const char *model, const char *type, size_t n, yk_session_opti
   OK(yk__forecast_open(j.s, &f));
   OK(yk__forecast_step(f, 0, NULL, 1, &j.init, NULL, NULL));
   OK(yk__forecast_step(f, 1, &j.t.loss, 1, &j.t.train, NULL, NULL));
-  assert_true(yk__forecast_fits(f));
+  OK(yk__forecast_read_back(f));
+  fits(f);
   yk_device_memory before = YK_DEVICE_MEMORY_INIT;
   OK(yk_session_device_memory(j.s, 0, &before));
   if (before.allocations != 0) fail_msg("the forecast took memory of the device: %llu requests", (unsigned long long)before.allocations);
   run(&j, 3);
+  read_back(&j);
   for (size_t i = 0; i < yk_session_device_count(j.s); i++) {
     yk_device_memory want = YK_DEVICE_MEMORY_INIT, got = YK_DEVICE_MEMORY_INIT;
     yk__forecast_memory(f, i, &want);
@@ -140,9 +158,65 @@ static void test_too_small(void **state) {
   OK(yk__forecast_open(j.s, &f));
   OK(yk__forecast_step(f, 0, NULL, 1, &j.init, NULL, NULL));
   OK(yk__forecast_step(f, 1, &j.t.loss, 1, &j.t.train, NULL, NULL));
-  assert_false(yk__forecast_fits(f));
+  uint16_t dev = 7;
+  const char *why = yk__forecast_refusal(f, &dev);
+  assert_non_null(why);
+  if (dev != 0) fail_msg("device %u refuses, there is only 0", dev);
+  assert_non_null(strstr(why, "the limit is"));
   yk__forecast_close(f);
   end(j.s, j.g);
+}
+
+/* Is the job refused when each GPU has so many bytes? Once by the forecast, once by the run. */
+static void refusals(const char *model, uint64_t bytes, bool *foreseen, bool *met) {
+  job j;
+  yk_forecast *f;
+  yk_step *step;
+  uint16_t dev;
+  yk_session_options o = options(0);
+  o.virtual_gpu_bytes = bytes;
+  make(&j, model, "gpu", 2, o);
+  OK(yk__forecast_open(j.s, &f));
+  OK(yk__forecast_step(f, 0, NULL, 1, &j.init, NULL, NULL));
+  OK(yk__forecast_step(f, 1, &j.t.loss, 1, &j.t.train, NULL, NULL));
+  *foreseen = yk__forecast_refusal(f, &dev) != NULL;
+  yk__forecast_close(f);
+  yk_code rc = yk_step_prepare(j.s, 0, NULL, 0, NULL, 1, &j.init, &step);
+  if (rc == YK_OK) rc = yk_step_run(step, NULL, NULL);
+  yk_step_free(step);
+  if (rc == YK_OK) rc = yk_step_prepare(j.s, 0, NULL, 1, &j.t.loss, 1, &j.t.train, &step);
+  if (rc == YK_OK) {
+    rc = yk_step_run(step, NULL, NULL);
+    yk_step_free(step);
+  }
+  if (rc != YK_OK && rc != YK_ENOMEM) fail_msg("%s in %llu bytes: %s", model, (unsigned long long)bytes, yk_error_message());
+  *met = rc == YK_ENOMEM;
+  end(j.s, j.g);
+}
+
+/* From too little to enough, in small steps: sums that fit are not always enough, and then the forecast knows. */
+static void test_boundary(void **state) {
+  enum { STEP = 128 << 10 };
+  (void)state;
+  for (size_t m = 0; m < 2; m++) {
+    uint64_t begin = 0, end_at = 64u << 20;
+    bool foreseen, met;
+    while (end_at - begin > 8 * STEP) {                /* where it begins to fit, roughly */
+      uint64_t middle = begin + (end_at - begin) / 2;
+      refusals(models[m], middle, &foreseen, &met);
+      if (met) begin = middle; else end_at = middle;
+    }
+    int refused = 0, fitted = 0;
+    for (uint64_t bytes = begin - 2 * STEP; bytes < end_at + 2 * STEP; bytes += STEP) {
+      refusals(models[m], bytes, &foreseen, &met);
+      if (foreseen != met)
+        fail_msg("%s in %llu bytes: the forecast %s it, the run %s it", models[m], (unsigned long long)bytes, foreseen ? "refuses" : "has",
+                 met ? "refuses" : "has");
+      refused += met;
+      fitted += !met;
+    }
+    if (refused == 0 || fitted == 0) fail_msg("%s: %d refused, %d fitted", models[m], refused, fitted);
+  }
 }
 
 /* ---- arithmetic: counted by hand ------------------------------------------------------------------------------------ */
@@ -191,7 +265,7 @@ static void test_convolutions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_all), cmocka_unit_test(test_growth), cmocka_unit_test(test_tight), cmocka_unit_test(test_too_small),
+    cmocka_unit_test(test_all), cmocka_unit_test(test_growth), cmocka_unit_test(test_tight), cmocka_unit_test(test_too_small), cmocka_unit_test(test_boundary),
     cmocka_unit_test(test_flops), cmocka_unit_test(test_convolutions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,8 +265,8 @@ static void test_convolutions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_all), cmocka_unit_test(test_growth), cmocka_unit_test(test_tight), cmocka_unit_test(test_too_small), cmocka_unit_test(test_boundary),
-    cmocka_unit_test(test_flops), cmocka_unit_test(test_convolutions),
+    cmocka_unit_test(test_all), cmocka_unit_test(test_growth), cmocka_unit_test(test_tight), cmocka_unit_test(test_too_small),
+    cmocka_unit_test(test_boundary), cmocka_unit_test(test_flops), cmocka_unit_test(test_convolutions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static yk_code single(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t 
 yk_code yk_session_run(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches,
                        size_t ntarget, const yk_value *targets, yk_tensor **out) {
   yk_step t;
-  const yk_tensor **tensors;
+  const yk_tensor **tensors = NULL;
   if (nfetch > 0 && out == NULL) return YK_FAIL(EINVAL, "yk_session_run: %zu fetches but out is NULL", nfetch);
   YK_TRY(single(s, nfeed, feeds, nfetch, fetches, ntarget, targets, &t, &tensors));
   yk_code rc = run(&t, tensors, NULL);
@@ -225,7 +225,7 @@ static yk_code look_at(yk_session *s, const yk_step *t, const yk_var_slot *from,
 yk_code yk__step_look(yk_session *s, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
                       const yk_value *targets, const yk_var_slot *from, yk_look *look, void *arg) {
   yk_step t;
-  const yk_tensor **tensors;
+  const yk_tensor **tensors = NULL;
   YK_TRY(single(s, nfeed, feeds, nfetch, fetches, ntarget, targets, &t, &tensors));
   yk_code rc = explain_descs(&t, tensors);
   if (rc == YK_OK) {

@@ -237,7 +237,7 @@ yk_code yk__cpu_loop_fill(yk_cpu_prepare *p) {
 yk_code yk__cpu_loop_transpose(yk_cpu_prepare *p) {
   const yk_transpose_attrs *a = p->k->attrs;
   const yk_desc *x = &p->k->in[0], *y = &p->k->out[0];
-  int64_t ss[YK_MAX_RANK], ds[YK_MAX_RANK];
+  int64_t ss[YK_MAX_RANK] = { 0 }, ds[YK_MAX_RANK] = { 0 };
   move *m;
   YK_TRY(move_new(p, 1, "plain:transpose", &m));
   dense_strides(x, ss);

@@ -30,7 +30,7 @@ extern "C" {
 
 /* Raise MAJOR when a field changes meaning, type or order; raise MINOR when a
  * field is added at the end.  Nothing is ever removed within a MAJOR. */
-enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 2 };
+enum { YK_DEVICE_MAJOR = 1, YK_DEVICE_MINOR = 3 };
 
 /* yk_desc.layout: 0 = dense row-major, in the order of dim; YK_LAYOUT_ANY = the driver
  * chooses; anything else is a number private to one driver (cpu: a oneDNN blocked layout). */
@@ -64,6 +64,7 @@ typedef struct yk_dev_info {
   uint64_t bytes_total, bytes_free;
   uint32_t alignment;              /* every yk_mem offset is a multiple of this */
   uint32_t numa_node;              /* UINT32_MAX if unknown */
+  uint32_t fast_types;             /* bits 1 << YK_BF16, 1 << YK_F16: products have instructions for it; bit 0: this is known. Since minor 3 */
 } yk_dev_info;
 
 enum { YK_SPEC_DETERMINISTIC = 1,  /* same bits on every run, or refuse */

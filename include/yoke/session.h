@@ -163,6 +163,7 @@ typedef struct yk_device_info {
   uint32_t part, parts;            /* a logical GPU is number `part` of the `parts` of one device; 0 parts: a whole one */
   char stand_in[16];               /* rehearsed: the driver whose kernels are planned with, since its own is not here; else "" */
   char capability[8];              /* compute capability, "8.0"; "" if there is none or it is not known */
+  char fast_types[12];             /* types below f32 that products have instructions for: "bf16,f16", "none"; "" if that is not known */
 } yk_device_info;
 size_t  yk_session_device_count(const yk_session *s);
 yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) YK_CHECKED;

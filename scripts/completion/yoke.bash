@@ -43,7 +43,7 @@ _yoke() {
     bench) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
       --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --json --help" ;;
     verify) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split --batch --steps
-      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --tolerance
+      --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision --strategy --replicas --deterministic --sync-batch-norm --seed --soft-placement --tolerance
       --json --help" ;;
     ops) options="--no-gradient --json --help" ;;
     devices) options="--virtual-gpus $memory --split --save --rehearse --topology --bench --watch --count --json --help" ;;

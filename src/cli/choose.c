@@ -157,11 +157,13 @@ static const char *why_none(char *buffer, size_t bytes) {
 /* What soft placement takes for an absent GPU: the first GPU there is, else the CPU. */
 static void replace(yk_chosen *out, size_t k, size_t n, const yk_device_info *info) {
   snprintf(out->instead[k], sizeof out->instead[k], "/cpu:0");
+  if (n > 0) memcpy(out->fast[k], info[0].fast_types, sizeof out->fast[k]);      /* the first is the CPU */
   for (size_t i = n; i-- > 0;)
     if (strcmp(info[i].type, "GPU") == 0) {
       const char *number = strrchr(info[i].name, ':');
       snprintf(out->instead[k], sizeof out->instead[k], "/gpu:%.10s", number != NULL ? number + 1 : "0");
       out->is_virtual[k] = info[i].is_virtual;
+      memcpy(out->fast[k], info[i].fast_types, sizeof out->fast[k]);
     }
   out->at[k] = out->instead[k];
 }
@@ -191,7 +193,9 @@ static int check(const yk_cli *c, yk_chosen *out, size_t n, const yk_device_info
     if (yk__device_parse(out->at[k], &want) != YK_OK) return yk__die_code(YK_EINVAL);
     for (size_t i = 0; i < n && !found; i++) {
       found = yk__device_parse(info[i].name, &real) == YK_OK && yk__device_matches(&want, &real);
-      if (found) out->is_virtual[k] = info[i].is_virtual;
+      if (!found) continue;
+      out->is_virtual[k] = info[i].is_virtual;
+      memcpy(out->fast[k], info[i].fast_types, sizeof out->fast[k]);
     }
     out->absent[k] = !found;
     if (!found && c->rehearse != NULL)

@@ -94,6 +94,7 @@ typedef struct yk_chosen {           /* where to train */
   char instead[YK__MAX_CHOSEN][32];  /* what soft placement takes for an absent one */
   const char *at[YK__MAX_CHOSEN];    /* -> name, or instead */
   bool is_virtual[YK__MAX_CHOSEN], absent[YK__MAX_CHOSEN];
+  char fast[YK__MAX_CHOSEN][12];     /* fast_types of the device that computes */
   yk_session_options session;
   bool automatic;
   char why[400];                     /* it chose the CPU: why there is no GPU; else "" */
@@ -166,6 +167,7 @@ yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j);
 yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j);
 int64_t yk__job_seed(const yk_cli *c);           /* --seed, or its default */
 void yk__job_devices(const yk_job *j, char *out, size_t bytes);   /* "/gpu:0 /gpu:1" */
+size_t yk__job_slow(const yk_job *j);            /* index of the first device known to have no instructions for --precision; YK__MAX_CHOSEN: none */
 void yk__job_free(yk_job *j);
 /* Corrupt records of both data sets that were passed over, and the message of the first. The second one prints that, if there were any. */
 int64_t yk__job_skipped(const yk_job *j, const char **first);

@@ -55,6 +55,7 @@ static void put_headline(const plan *p, const yk_survey *v) {
   printf("%s on %s: global batch %lld", j->model->name, names, (long long)j->batch);
   for (size_t i = 0; i < n && n > 1; i++) printf(" %s %lld", i == 0 ? "=" : "+", (long long)yk_replica_share(j->batch, n, i));
   printf("; strategy %s", yk_strategy_name(j->towers.strategy));
+  if (j->precision != YK_F32) printf("; in %s%s", yk_dtype_name(j->precision), yk__job_slow(j) < YK__MAX_CHOSEN ? ", slower than f32 here" : "");
   printf("\n%lld parameters; %.4g GFLOP a step: forward %.4g, backward %.4g, update %.3g\n", (long long)j->parameters, (f + b + u) * 1e-9,
          f * 1e-9, b * 1e-9, u * 1e-9);
 }
@@ -195,11 +196,7 @@ static void put_json(const plan *p, const yk_survey *v, const yk_expectation *x)
   const yk_job *j = &p->job;
   yk_json o = { 0 };
   yk__json_open(&o, NULL, '{');
-  yk__json_text(&o, "model", j->model->name);
-  yk__json_open(&o, "devices", '[');
-  for (size_t i = 0; i < j->devices.n; i++) yk__json_text(&o, NULL, j->devices.at[i]);
-  yk__json_close(&o, ']');
-  yk__json_int(&o, "batch", j->batch);
+  yk__json_job(&o, j);
   yk__json_text(&o, "strategy", yk_strategy_name(j->towers.strategy));
   yk__json_int(&o, "parameters", j->parameters);
   yk__json_open(&o, "flops", '{');

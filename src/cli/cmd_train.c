@@ -74,21 +74,12 @@ static yk_code headline(yk_train *t) {
   return yk__str_take(&s, &t->headline);
 }
 
-static void put_devices(yk_json *o, const yk_chosen *d) {
-  yk__json_open(o, "devices", '[');
-  for (size_t i = 0; i < d->n; i++) yk__json_text(o, NULL, d->at[i]);
-  yk__json_close(o, ']');
-}
-
 static void put_run(yk_json *o, const yk_train *t) {
   const yk_job *j = &t->job;
-  yk__json_text(o, "model", j->model->name);
+  yk__json_job(o, j);
   yk__json_text(o, "data", j->data_name);
-  put_devices(o, &j->devices);
-  yk__json_int(o, "batch", j->batch);
   yk__json_text(o, "strategy", yk_strategy_name(j->towers.strategy));
   yk__json_int(o, "replicas", (int64_t)j->replicas);
-  yk__json_text(o, "precision", yk_dtype_name(j->precision));
 }
 
 static yk_code settings(yk_train *t) {
@@ -165,11 +156,18 @@ static int open_output(yk_train *t) {
   return 0;
 }
 
+static void say_resumed(const yk_train *t) {
+  const char *then = yk__resume_precision(t->from), *now = yk_dtype_name(t->job.precision);
+  fprintf(t->out, "resumed from %s, of step %lld", yk_checkpoint_path(t->from), (long long)t->first);
+  if (strcmp(then, now) != 0) fprintf(t->out, ", which computed in %s; now in %s", then, now);
+  fputc('\n', t->out);
+}
+
 static void say_start(yk_train *t) {
   yk_json o = { 0 };
   if (t->metrics.show == YK__SHOW_LINES || t->metrics.show == YK__SHOW_BAR) {
     fprintf(t->out, "%s\n", t->headline);
-    if (t->from != NULL) fprintf(t->out, "resumed from %s, of step %lld\n", yk_checkpoint_path(t->from), (long long)t->first);
+    if (t->from != NULL) say_resumed(t);
     fflush(t->out);
   }
   yk__json_open(&o, NULL, '{');
@@ -178,6 +176,7 @@ static void say_start(yk_train *t) {
     yk__json_text(&o, "checkpoint", yk_checkpoint_path(t->from));
     yk__json_int(&o, "step", t->first);
     yk__json_bool(&o, "other_devices", yk__resume_moved(t->from, &t->job));
+    yk__json_bool(&o, "other_precision", strcmp(yk__resume_precision(t->from), yk_dtype_name(t->job.precision)) != 0);
   }
   put_run(&o, t);
   yk__json_int(&o, "steps", t->job.steps);
@@ -414,6 +413,7 @@ static int prepare(yk_train *t) {
   if (status == 0) status = yk__job_data(c, j, true, true);
   if (status == 0) status = yk__resume_check(t->from, c, j);
   if (status == 0) status = yk__job_build(c, j);
+  if (status == 0) status = yk__resume_fits(t->from, c, j);
   if (status == 0) status = yk__resume_input(t->from, j);
   if (status != 0) return status;
   t->first = t->from != NULL ? yk_checkpoint_step(t->from) : 0;

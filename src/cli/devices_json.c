@@ -18,6 +18,7 @@ void yk__devices_json(yk_json *o, const yk_device_info *d, const yk_device_memor
   yk__json_text(o, "bus", d->bus);
   yk__json_text(o, "uuid", d->uuid);
   if (d->physical >= 0) yk__json_int(o, "physical", d->physical);
+  if (d->fast_types[0] != '\0') yk__json_text(o, "fast_types", d->fast_types);
   yk__json_bool(o, "virtual", d->is_virtual);
   yk__json_int(o, "first_core", d->first_core);
   yk__json_int(o, "cores", d->ncores);

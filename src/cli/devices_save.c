@@ -51,6 +51,7 @@ static void put_device(yk_json *o, const yk_device_info *d, const yk_bench *b) {
   yk__json_int(o, "first_core", d->first_core);
   yk__json_int(o, "cores", d->ncores);
   if (d->capability[0] != '\0') yk__json_text(o, "compute_capability", d->capability);
+  if (d->fast_types[0] != '\0') yk__json_text(o, "fast_types", d->fast_types);
   if (d->parts > 0) yk__json_int(o, "part", d->part);
   if (d->parts > 0) yk__json_int(o, "parts", d->parts);
   if (b != NULL) put_speeds(o, b);

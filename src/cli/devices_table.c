@@ -24,6 +24,7 @@ void yk__devices_line(const yk_device_info *d) {
   printf("%-8s  %-7s  %5s  %9.2f GiB  %s", shown, d->driver, cores, (double)d->bytes_limit / 1073741824.0, d->model);
   if (d->is_virtual) printf(" (virtual GPU %d, %.12s)", (int)d->physical, d->uuid);
   else if (d->bus[0] != '\0') printf(", %s", d->bus);
+  if (d->fast_types[0] != '\0' && strcmp(d->fast_types, "none") != 0) printf(", fast in %s", d->fast_types);
   if (d->parts > 0) printf(", part %u of %u", (unsigned)d->part + 1, (unsigned)d->parts);
   if (d->stand_in[0] != '\0') printf(", not here: %s stands in", d->stand_in);
   putchar('\n');

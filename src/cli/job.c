@@ -7,9 +7,11 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/log.h"
 #include "base/param.h"
 #include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/json.h"
 
 enum { DEFAULT_EPOCHS = 10, BLANK_STEPS = 1000 };
 
@@ -48,6 +50,31 @@ static int precision(const yk_cli *c, yk_job *j) {
   return yk__die(YK__EXIT_USAGE, "--precision '%s': expected f32, bf16 or f16", yk__shown(c->precision));
 }
 
+/* Is `word` one of a list between commas? */
+static bool lists(const char *list, const char *word) {
+  for (size_t n; *list != '\0'; list += n + (list[n] == ',')) {
+    n = strcspn(list, ",");
+    if (strlen(word) == n && strncmp(list, word, n) == 0) return true;
+  }
+  return false;
+}
+
+size_t yk__job_slow(const yk_job *j) {
+  for (size_t i = 0; i < j->devices.n && j->precision != YK_F32; i++)
+    if (j->devices.fast[i][0] != '\0' && !lists(j->devices.fast[i], yk_dtype_name(j->precision))) return i;
+  return YK__MAX_CHOSEN;
+}
+
+/* Once a process: `yoke bench` comes by for each set of devices. */
+static void tell_slow(const yk_cli *c, const yk_job *j) {
+  static bool told;
+  size_t i = yk__job_slow(j);
+  if (i >= YK__MAX_CHOSEN || c->quiet || told) return;
+  told = true;
+  YK_LOG(NOTICE, "%s has no instructions for %s: --precision %s is right there, but a step takes longer than in f32", j->devices.at[i],
+         yk_dtype_name(j->precision), yk_dtype_name(j->precision));
+}
+
 int yk__job_model(const yk_cli *c, yk_job *j) {
   const char *names[16];
   size_t n = 0;
@@ -65,7 +92,9 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
   if (status != 0) return status;
   j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
   status = yk__choose(c, &j->devices);
-  return status == 0 ? spread(c, j) : status;
+  if (status == 0) status = spread(c, j);
+  if (status == 0) tell_slow(c, j);
+  return status;
 }
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
@@ -159,6 +188,16 @@ void yk__job_devices(const yk_job *j, char *out, size_t bytes) {
   out[0] = '\0';
   for (size_t i = 0; i < j->devices.n && at < bytes; i++)
     at += (size_t)snprintf(out + at, bytes - at, "%s%s", i > 0 ? " " : "", j->devices.at[i]);
+}
+
+void yk__json_job(yk_json *o, const yk_job *j) {
+  yk__json_text(o, "model", j->model->name);
+  yk__json_open(o, "devices", '[');
+  for (size_t i = 0; i < j->devices.n; i++) yk__json_text(o, NULL, j->devices.at[i]);
+  yk__json_close(o, ']');
+  yk__json_int(o, "batch", j->batch);
+  yk__json_text(o, "precision", yk_dtype_name(j->precision));
+  yk__json_bool(o, "slow_precision", yk__job_slow(j) < YK__MAX_CHOSEN);
 }
 
 yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j) {

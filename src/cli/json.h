@@ -24,6 +24,9 @@ void yk__json_real(yk_json *j, const char *key, double value);
 void yk__json_bool(yk_json *j, const char *key, bool value);
 /* The fields of a device's memory, into the object that is open. */
 void yk__json_memory(yk_json *j, const yk_device_memory *m);
+/* What every command tells of its job: model, devices, batch, precision. */
+struct yk_job;
+void yk__json_job(yk_json *o, const struct yk_job *j);
 /* Put a line break before the next element; only looks. */
 void yk__json_break(yk_json *j);
 /* Write all as one line to each file that is not NULL, and start anew. False after a failure (memory, write). */

@@ -20,10 +20,14 @@
 int yk__resume_find(yk_cli *c, yk_bump *texts, yk_checkpoint **out);
 /* Is it a checkpoint of this network, these data, this batch and seed? Call when network and data are there. */
 int yk__resume_check(const yk_checkpoint *from, const yk_cli *c, const yk_job *j);
+/* Has it the variables of the job's graph, but for what another precision changes? */
+int yk__resume_fits(const yk_checkpoint *from, const yk_cli *c, const yk_job *j);
 /* Move the queue to where it was; call before the first step. */
 int yk__resume_input(const yk_checkpoint *from, const yk_job *j);
 /* The values of all variables, and the curves. */
 int yk__resume_state(const yk_checkpoint *from, const yk_job *j, yk_metrics *m);
+/* "bf16": the precision that it was made in. */
+const char *yk__resume_precision(const yk_checkpoint *from);
 /* Open metrics.jsonl at `path`: new, or cut to what it had when the checkpoint was made. NULL and errno. */
 FILE *yk__resume_log(const yk_checkpoint *from, const char *path);
 /* Did it run on other devices? */

@@ -11,7 +11,6 @@
 #define BIT(verb) (1u << YK__##verb)
 #define RUN (BIT(TRAIN) | BIT(BENCH) | BIT(VERIFY))                     /* that run training steps */
 #define STEP (RUN | BIT(EXPLAIN) | BIT(PLAN))                          /* that build one */
-#define LOW (STEP & ~BIT(VERIFY))                                      /* verify judges by the rounding of f32 */
 #define NETWORK (STEP | BIT(EVALUATE))
 #define DATA (RUN | BIT(EVALUATE))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
@@ -58,7 +57,7 @@ const yk_opt yk__options[] = {
     "scale the summed gradients down to this norm, all by one factor" },
   { "--nan-check", "WHAT", YK__OPT_TEXT, FIELD(nan_check), 0, 0, STEP,
     "stop at the first step with a NaN or infinity in loss or gradients, and name its origin: finite (default), nan (NaN alone), off" },
-  { "--precision", "TYPE", YK__OPT_TEXT, FIELD(precision), 0, 0, LOW,
+  { "--precision", "TYPE", YK__OPT_TEXT, FIELD(precision), 0, 0, STEP,
     "of products and convolutions: f32 (default), bf16, or f16 with a scaled loss; variables stay in f32" },
   { "--strategy", "NAME", YK__OPT_TEXT, FIELD(strategy), 0, 0, STEP,
     "where variables live: home (/cpu:0), sharded (spread over the devices), mirrored (a copy on each), auto (default)" },
@@ -92,7 +91,7 @@ const yk_opt yk__options[] = {
     "print the device of every operation" },
   { "--no-time", NULL, YK__OPT_FLAG, FIELD(no_time), 0, 0, BIT(PLAN), "do not time the kernels; nothing runs then" },
   { "--tolerance", "X", YK__OPT_REAL, FIELD(tolerance), 0, 1, BIT(VERIFY),
-    "allowed difference, relative to the largest value of each tensor (default: 1e-5)" },
+    "allowed difference, relative to the largest value of each tensor (default: 1e-5; as --precision rounds)" },
   { "--no-gradient", NULL, YK__OPT_FLAG, FIELD(no_gradient), 0, 0, BIT(OPS), "only those that no gradient flows through" },
   { "--require", "WHAT", YK__OPT_TEXT, FIELD(require), 0, 0, BIT(DOCTOR),
     "gpu: exit status 3 unless a real GPU computes rightly" },

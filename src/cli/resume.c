@@ -144,10 +144,50 @@ int yk__resume_input(const yk_checkpoint *from, const yk_job *j) {
   return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--resume: '%s': %s", yk_checkpoint_path(from), yk_error_message());
 }
 
+const char *yk__resume_precision(const yk_checkpoint *from) {
+  const char *then = yk_checkpoint_note(from, "option.--precision");
+  return then != NULL ? then : yk_dtype_name(YK_F32);
+}
+
+/* Only f16 has a loss scale: another precision leaves it behind, and f16 begins with a new one. All else is in f32 whatever it is. */
+static bool is_scale(const char *line) {
+  static const char *const fine[] = { "missing loss_scale", "unexpected loss_scale" };
+  return strncmp(line, fine[0], strlen(fine[0])) == 0 || strncmp(line, fine[1], strlen(fine[1])) == 0;
+}
+
+static bool other_precision(const yk_checkpoint *from, const yk_job *j) {
+  return strcmp(yk__resume_precision(from), yk_dtype_name(j->precision)) != 0;
+}
+
+/* Other slots are what usually does not fit; `line` is the first thing that does not. */
+static int refuse(const yk_checkpoint *from, const yk_cli *c, const char *line) {
+  const char *then = yk_checkpoint_note(from, "option.--optimizer"), *own = "the network's own";
+  if ((then == NULL) == (c->optimizer == NULL) && (then == NULL || strcmp(then, c->optimizer) == 0))
+    return yk__die(YK__EXIT_RUN, "--resume: '%s' does not fit: %.*s", yk_checkpoint_path(from), (int)strcspn(line, "\n"), line);
+  return yk__die(YK__EXIT_RUN, "--resume: '%s' was made with optimizer %s, this run has %s, which keeps other variables: %.*s",
+                 yk_checkpoint_path(from), then != NULL ? yk__shown(then) : own, c->optimizer != NULL ? yk__shown(c->optimizer) : own,
+                 (int)strcspn(line, "\n"), line);
+}
+
+int yk__resume_fits(const yk_checkpoint *from, const yk_cli *c, const yk_job *j) {
+  char *lines = NULL;
+  int status = 0;
+  if (from == NULL) return 0;
+  if (yk_checkpoint_compare(from, j->graph, NULL, &lines) != YK_OK) return yk__die(YK__EXIT_RUN, "--resume: %s", yk_error_message());
+  for (const char *line = lines; *line != '\0' && status == 0; line += *line == '\n') {
+    if (!other_precision(from, j) || !is_scale(line)) status = refuse(from, c, line);
+    line += strcspn(line, "\n");
+  }
+  yk_free(lines);
+  return status;
+}
+
 int yk__resume_state(const yk_checkpoint *from, const yk_job *j, yk_metrics *m) {
+  yk_restore_options o = YK_RESTORE_OPTIONS_INIT;
   if (from == NULL) return 0;
   const char *text = yk_checkpoint_note(from, "metrics");
-  yk_code rc = yk_checkpoint_restore(from, j->session, NULL);
+  o.allow_missing = o.allow_unexpected = other_precision(from, j);      /* of the loss scale, as was seen before */
+  yk_code rc = yk_checkpoint_restore(from, j->session, &o);
   if (rc == YK_OK && text != NULL) rc = yk__metrics_take(m, text);
   m->step = yk_checkpoint_step(from);
   return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--resume: %s", yk_error_message());

@@ -42,7 +42,8 @@ static const field device_fields[] = {
   FIELD(yk_machine_device, "name", TEXT, name), FIELD(yk_machine_device, "type", TEXT, type),
   FIELD(yk_machine_device, "model", TEXT, model), FIELD(yk_machine_device, "driver", TEXT, driver),
   FIELD(yk_machine_device, "bus", TEXT, bus), FIELD(yk_machine_device, "uuid", TEXT, uuid),
-  FIELD(yk_machine_device, "compute_capability", TEXT, capability), FIELD(yk_machine_device, "virtual", FLAG, is_virtual),
+  FIELD(yk_machine_device, "compute_capability", TEXT, capability), FIELD(yk_machine_device, "fast_types", TEXT, fast_types),
+  FIELD(yk_machine_device, "virtual", FLAG, is_virtual),
   FIELD(yk_machine_device, "physical", NUMBER, physical), FIELD(yk_machine_device, "bytes_total", BYTES, bytes_total),
   FIELD(yk_machine_device, "bytes_limit", BYTES, bytes_limit), FIELD(yk_machine_device, "first_core", CORES, first_core),
   FIELD(yk_machine_device, "cores", CORES, ncores), FIELD(yk_machine_device, "part", CORES, part),
@@ -126,6 +127,13 @@ static int same(const yk_device_spec *a, const yk_device_spec *b) {
   return strcmp(a->type, b->type) == 0 && a->id == b->id;
 }
 
+static int known_types(const char *text) {
+  static const char *const known[] = { "", "bf16,f16", "bf16", "f16", "none" };
+  for (size_t i = 0; i < COUNT(known); i++)
+    if (strcmp(text, known[i]) == 0) return 1;
+  return 0;
+}
+
 /* What the fields of a device must be to one another, and to the devices before it. `at`: where it begins. */
 static yk_code check_device(const yk_jread *r, size_t at, const yk_machine *m, yk_machine_device *d, uint32_t seen) {
   char place[PLACE];
@@ -139,6 +147,8 @@ static yk_code check_device(const yk_jread *r, size_t at, const yk_machine *m, y
     return YK_FAIL(ECORRUPT, "%s: device '%s' is said to be of type '%s'; expected '%s'", place, d->name, d->type, d->spec.type);
   if (strcmp(d->spec.type, "CPU") != 0 && strcmp(d->spec.type, "GPU") != 0)
     return YK_FAIL(ECORRUPT, "%s: device '%s' is of type '%s'; expected CPU or GPU", place, d->name, d->spec.type);
+  if (!known_types(d->fast_types))
+    return YK_FAIL(ECORRUPT, "%s: device '%s' has fast_types '%s'; expected bf16,f16 or bf16 or f16 or none", place, d->name, d->fast_types);
   for (uint16_t i = 0; i < m->n; i++) {
     if (same(&m->device[i].spec, &d->spec))
       return YK_FAIL(ECORRUPT, "%s: device '%s' is there twice; expected each once", place, d->name);

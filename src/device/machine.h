@@ -18,7 +18,7 @@ enum { YK__MACHINE_VERSION = 1 };
 typedef struct yk_machine_device {
   yk_device_spec spec;               /* full, of this machine */
   char name[64], type[16];           /* as in the file */
-  char model[64], driver[16], bus[32], uuid[48], capability[8];
+  char model[64], driver[16], bus[32], uuid[48], capability[8], fast_types[12];
   int is_virtual;
   int32_t physical;                  /* number of a GPU, -1 = not told */
   uint64_t bytes_total, bytes_limit;

@@ -15,6 +15,7 @@
 
 #define GRADIENT_RATE 1048576.0
 #define LEAST_SCALE 1e-3             /* of the largest value of all tensors */
+enum { MOST_SKIPPED = 24 };          /* a scale begins at 2^15 */
 #define ADAPTIVE_PART 0.1            /* of what training has changed, in norm */
 
 typedef struct side {                /* a run of one side, and what it left */
@@ -76,15 +77,42 @@ static yk_code start(side *r) {
   return r->first != NULL && r->last != NULL ? YK_OK : YK_ENOMEM;
 }
 
-static yk_code run(side *r, bool spoil) {
+/* Steps that a loss scale has skipped; 0 without one. */
+static yk_code skipped(const side *r, int64_t *out) {
+  yk_tensor *t = NULL;
+  *out = 0;
+  if (r->t.scale.skipped == NULL) return YK_OK;
+  YK_TRY(yk_variable_fetch(r->s, r->t.scale.skipped, &t));
+  *out = (int64_t)yk_tensor_at(t, 0);
+  yk_tensor_free(t);
+  return YK_OK;
+}
+
+/* One step that changes the variables. One that the loss scale skips is taken again with the same batch and half the scale: how many
+ * there are may differ between the sides, since the whole batch's gradient overflows before that of a part. */
+static yk_code good_step(side *r, double *loss) {
   const yk_tensor *const *got;
+  yk_position at = yk_queue_position(r->queue);
+  int64_t before, after;
+  YK_TRY(skipped(r, &before));
+  for (int i = 0; i < MOST_SKIPPED; i++) {
+    YK_TRY(yk_step_run(r->step, NULL, &got));
+    *loss = yk_tensor_at(got[0], 0);
+    YK_TRY(skipped(r, &after));
+    if (after == before) return YK_OK;
+    before = after;
+    YK_TRY(yk_queue_seek(r->queue, at));
+  }
+  return YK_FAIL(EINVAL, "gradients overflow f16 in %d steps, down to the smallest loss scale; try --precision bf16", MOST_SKIPPED);
+}
+
+static yk_code run(side *r, bool spoil) {
   YK_TRY(build(r));
   YK_TRY(start(r));
   YK_TRY(values(r, r->first));
   for (int64_t i = 0; i < r->steps; i++) {
     if (spoil && r->job->spoil != NULL) YK_TRY(r->job->spoil(r->s, r->g, i, r->job->arg));
-    YK_TRY(yk_step_run(r->step, NULL, &got));
-    r->loss[i] = yk_tensor_at(got[0], 0);
+    YK_TRY(good_step(r, &r->loss[i]));
   }
   return values(r, r->last);
 }

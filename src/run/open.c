@@ -375,6 +375,11 @@ size_t yk_session_device_count(const yk_session *s) {
   return s ? s->devices->n : 0;
 }
 
+static void say_fast(uint32_t types, char *out, size_t bytes) {
+  bool bf16 = types >> YK_BF16 & 1u, f16 = types >> YK_F16 & 1u;
+  if ((types & 1u) != 0) snprintf(out, bytes, "%s%s%s", bf16 ? "bf16" : "", bf16 && f16 ? "," : "", f16 ? "f16" : bf16 ? "" : "none");
+}
+
 yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
   if (s == NULL || out == NULL || i >= s->devices->n)
     return YK_FAIL(EINVAL, "device %zu of a session with %zu devices", i, yk_session_device_count(s));
@@ -389,6 +394,7 @@ yk_code yk_session_device(const yk_session *s, size_t i, yk_device_info *out) {
   snprintf(info.model, sizeof info.model, "%s", d->info.name);
   snprintf(info.driver, sizeof info.driver, "%s", d->driver->name);
   snprintf(info.bus, sizeof info.bus, "%s", d->info.bus);
+  say_fast(d->info.fast_types, info.fast_types, sizeof info.fast_types);
   if (s->machine) {
     yk__session_describe_rehearsed(s, i, &info);
   } else if (d->is_virtual) {

@@ -40,6 +40,7 @@ void yk__session_describe_rehearsed(const yk_session *s, size_t i, yk_device_inf
   snprintf(info->bus, sizeof info->bus, "%s", m->bus);
   snprintf(info->uuid, sizeof info->uuid, "%s", m->uuid);
   snprintf(info->capability, sizeof info->capability, "%s", m->capability);
+  snprintf(info->fast_types, sizeof info->fast_types, "%s", m->fast_types);
   if (strcmp(m->spec.type, "GPU") == 0) info->physical = info->platform = m->physical >= 0 ? m->physical : m->spec.id;
 }
 

@@ -212,6 +212,38 @@ static void test_refused(void **state) {
   free(out);
 }
 
+/* Every option that a run may change on its way: each works, one after the other, or says what it was and what it is. */
+static void test_other_options(void **state) {
+  static const char *const fine[][2] = {
+    { "--lr", "0.01" }, { "--schedule", "cosine:warm_up=2" }, { "--clip-norm", "1" }, { "--nan-check", "off" }, { "--precision", "bf16" },
+    { "--strategy", "mirrored" }, { "--replicas", "3" }, { "--deterministic", NULL }, { "--sync-batch-norm", NULL }, { "--precision", "f16" },
+    { "--checkpoint-every", "1" }, { "--optimizer", "momentum:momentum=0.5" },
+    { "--tensorboard", "o/board" }, { "--soft-placement", NULL },
+  };
+  static const struct { const char *optimizer, *says; } other[] = {
+    { "adam", "was made with optimizer momentum:momentum=0.5, this run has adam, which keeps other variables: missing" },
+    { "sgd", "this run has sgd, which keeps" },
+    { "ftrl", "this run has ftrl, which keeps" },
+  };
+  char steps[16];
+  (void)state;
+  setenv("YOKE_VERBOSE", "1", 1);                    /* bf16 may be slow here */
+  free(SUCCEEDS("train", "resnet20", "--data", "set", "--batch", "6", "--optimizer", "momentum:momentum=0.9", "--steps", "1", "--out", "o",
+                "--checkpoint-every", "1"));
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+    snprintf(steps, sizeof steps, "%zu", i + 2);
+    const char *argv[] = { "yoke", "train", "resnet20", "--out", "o", "--resume", "--steps", steps, "--json", fine[i][0], fine[i][1], NULL };
+    char *out = yoke_succeeds(argv, __FILE__, __LINE__);
+    if (strstr(out, "{\"event\":\"resume\"") == NULL) fail_msg("%s: it began anew: %s", fine[i][0], out);
+    CHECK_INT(json_number(last_line(out), "steps"), i + 2);
+    free(out);
+  }
+  for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+    FAILS(1, other[i].says, "train", "resnet20", "--out", "o", "--resume", "--steps", "90", "--optimizer", other[i].optimizer);
+  FAILS(1, "was made with batch 6, this run has 5", "train", "resnet20", "--out", "o", "--resume", "--batch", "5");
+  unsetenv("YOKE_VERBOSE");
+}
+
 /* No room for one: told before the first step. */
 static void test_no_room(void **state) {
   struct rlimit before, tight;
@@ -266,7 +298,7 @@ int main(void) {
     cmocka_unit_test(test_killed), cmocka_unit_test(test_killed_on_four_devices), cmocka_unit_test(test_residual_network),
     cmocka_unit_test(test_stopped_and_longer), cmocka_unit_test(test_other_devices), cmocka_unit_test(test_damaged),
     cmocka_unit_test(test_refused), cmocka_unit_test(test_no_room), cmocka_unit_test(test_disk_goes_away),
-    cmocka_unit_test(test_another_reader),
+    cmocka_unit_test(test_another_reader), cmocka_unit_test(test_other_options),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

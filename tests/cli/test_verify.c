@@ -39,6 +39,33 @@ static void test_not_verified(void **state) {
   yoke_free(&r);
 }
 
+/* By the rounding of the type: right in its own, and wrong by that of f32. */
+static void test_precision(void **state) {
+  static const struct { const char *type, *tolerance; } types[] = { { "bf16", "0.015625" }, { "f16", "0.00195312" } };
+  yoke_result r;
+  char said[100];
+  (void)state;
+  setenv("YOKE_VERBOSE", "1", 1);
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    char *out = SUCCEEDS(NET, "--virtual-gpus", "3:256MiB", "--precision", types[i].type);
+    snprintf(said, sizeof said, "; in %s; 3 steps, tolerance %s of", types[i].type, types[i].tolerance);
+    if (strstr(out, said) == NULL) fail_msg("no '%s' in %s", said, out);
+    snprintf(said, sizeof said, "verified: losses, gradients and values agree to %s", types[i].tolerance);
+    assert_string_equal(last_line(out), said);
+    free(out);
+    YOKE(&r, NET, "--virtual-gpus", "3:256MiB", "--precision", types[i].type, "--tolerance", "1e-5");
+    CHECK_INT(r.status, 1);
+    if (strstr(r.err, "NOT the same as one replica with the whole batch") == NULL) fail_msg("%s: %s", types[i].type, r.err);
+    yoke_free(&r);
+  }
+  /* Gradients that overflow under the first scales, sooner for the whole batch than for its parts. */
+  char *out = SUCCEEDS("verify", "resnet20", "--data", "set", "--batch", "8", "--devices", "cpu:0,cpu:1", "--replicas", "8", "--precision", "f16",
+                       "--steps", "1", "--json");
+  assert_non_null(strstr(out, "\"precision\":\"f16\""));
+  free(out);
+  unsetenv("YOKE_VERBOSE");
+}
+
 static void test_refused(void **state) {
   (void)state;
   FAILS(2, "less than one example for each of 8 replicas", NET, "--virtual-gpus", "8:64MiB");
@@ -48,6 +75,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_verified), cmocka_unit_test(test_not_verified), cmocka_unit_test(test_refused) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_verified), cmocka_unit_test(test_not_verified), cmocka_unit_test(test_refused),
+                                      cmocka_unit_test(test_precision) };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

@@ -25,6 +25,7 @@ static void test_all_fields(void **state) {
                         "\"devices\":[" CPU ",{\"name\":\"/job:localhost/replica:0/task:0/device:GPU:0\",\"type\":\"GPU\",\"driver\":\"cuda\","
                         "\"model\":\"H\\u0031\",\"bus\":\"0000:01:00.0\",\"uuid\":\"GPU-1\",\"virtual\":false,\"physical\":3,"
                         "\"bytes_total\":100,\"bytes_limit\":90,\"first_core\":0,\"cores\":0,\"compute_capability\":\"9.0\","
+                        "\"fast_types\":\"bf16,f16\","
                         "\"part\":1,\"parts\":2,\"gflops_f32\":1e5,\"gbytes_per_s\":3000.5,\"later\":true}],\n"
                         "\"host\":{\"cpu\":\"EPYC\",\"cores\":96,\"bytes\":1000},\"format\":\"yoke-machine\"}");
   (void)state;
@@ -43,6 +44,7 @@ static void test_all_fields(void **state) {
   assert_string_equal(d->bus, "0000:01:00.0");
   assert_string_equal(d->uuid, "GPU-1");
   assert_string_equal(d->capability, "9.0");
+  assert_string_equal(d->fast_types, "bf16,f16");
   CHECK_INT(d->bytes_total, 100);
   CHECK_INT(d->bytes_limit, 90);
   CHECK_INT(d->physical, 3);

@@ -19,7 +19,8 @@ static const char *const starts[] = {
   HEAD "\"devices\":[" CPU "]}",
   HEAD "\"host\":{\"cpu\":\"EPYC\",\"cores\":96,\"bytes\":1000},\"devices\":[" CPU ",{\"name\":\"/gpu:0\",\"type\":\"GPU\",\"driver\":\"cuda\","
        "\"model\":\"H100\",\"bus\":\"0000:01:00.0\",\"uuid\":\"GPU-1\",\"virtual\":false,\"physical\":3,\"bytes_total\":100,\"bytes_limit\":90,"
-       "\"first_core\":0,\"cores\":0,\"compute_capability\":\"9.0\",\"part\":1,\"parts\":2,\"gflops_f32\":1e5,\"gbytes_per_s\":3000.5}],"
+       "\"first_core\":0,\"cores\":0,\"compute_capability\":\"9.0\",\"fast_types\":\"bf16\","
+       "\"part\":1,\"parts\":2,\"gflops_f32\":1e5,\"gbytes_per_s\":3000.5}],"
        "\"links\":[{\"from\":\"gpu:0\",\"to\":\"/cpu:0\",\"kind\":\"pcie\",\"bytes_per_s\":2.5e10}]}",
   HEAD "\n\"devices\" : [" CPU ",\n{\"name\":\"/gpu:0\",\"virtual\":true,\"bytes_total\":1},{\"bytes_limit\":5,\"name\":\"gpu:1\"}], "
        "\"later\":[[],{}]}\n", NULL

@@ -7,6 +7,7 @@
  */
 #include "dnnl_compat.h"
 #include <string.h>
+#include <yoke/tensor.h>
 
 /* ---- memory descriptors ---------------------------------------------------------------------------------------- */
 
@@ -353,4 +354,18 @@ int yk__prim_desc(dnnl_engine_t engine, const yk_prim *p, dnnl_primitive_desc_t 
   (void)dnnl_primitive_attr_destroy(a);
   if (!rc) *out = pd;
   return rc;
+}
+
+/* ---- the processor ------------------------------------------------------------------------------------------------ */
+
+static int has_isa(dnnl_cpu_isa_t what) {
+  return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)what) == (unsigned)what;
+}
+
+unsigned yk__dnnl_fast_types(void) {
+  unsigned types = has_isa(dnnl_cpu_isa_avx512_core_bf16) ? 1u << YK_BF16 : 0;
+#if DNNL_VERSION_MAJOR >= 3
+  if (has_isa(dnnl_cpu_isa_avx512_core_fp16)) types |= 1u << YK_F16;
+#endif
+  return types;
 }

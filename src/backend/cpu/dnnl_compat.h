@@ -60,6 +60,9 @@ const char *yk__desc_impl(const_dnnl_primitive_desc_t pd);  /* "jit:avx2"; lives
 int yk__memory(const yk_md *md, dnnl_engine_t engine, dnnl_memory_t *out);        /* without data */
 int yk__memory_point(dnnl_memory_t m, void *data, dnnl_stream_t stream);
 
+/* Of bf16 and f16, as bits 1 << YK_...: which do products have instructions for, as far as this oneDNN uses them (ONEDNN_MAX_CPU_ISA)? */
+unsigned yk__dnnl_fast_types(void);
+
 /* log(1 + e^x), and the parameter that makes it so: the one activation whose meaning differs between the versions. */
 dnnl_alg_kind_t yk__alg_softplus(float *alpha);
 

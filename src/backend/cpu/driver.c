@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "cpu.h"
+#include "dnnl_compat.h"
 
 const yk_host *yk__cpu_host;
 
@@ -44,6 +45,7 @@ static yk_code cpu_info(uint32_t ordinal, yk_dev_info *out) {
   model_name(info.name, sizeof info.name);
   info.bytes_total = yk__cpu_memory_total();
   info.bytes_free = yk__cpu_memory_free();
+  info.fast_types = 1u | yk__dnnl_fast_types();
   memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
   return YK_OK;
 }

@@ -33,7 +33,7 @@ _yoke() {
       --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
       --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --check-replicas --seed --out
-      --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --quiet --json --help" ;;
+      --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --live --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision

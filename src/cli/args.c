@@ -170,6 +170,7 @@ int yk__args_parse(yk_verb_id verb, int argc, char **argv, yk_cli *out) {
   if (out->steps != 0 && out->epochs != 0) return yk__die(YK__EXIT_USAGE, "--steps and --epochs exclude each other");
   if (out->memory_limit != NULL && out->memory_fraction > 0)
     return yk__die(YK__EXIT_USAGE, "--memory-limit and --memory-fraction exclude each other");
+  if (out->live && (out->quiet || out->json)) return yk__die(YK__EXIT_USAGE, "--live and --%s exclude each other", out->quiet ? "quiet" : "json");
   if (out->quiet && out->json) return yk__die(YK__EXIT_USAGE, "--quiet and --json exclude each other");
   return 0;
 }

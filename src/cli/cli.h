@@ -31,7 +31,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   const char *optimizer, *schedule;
   double clip_norm, tolerance;       /* 0: not given; < 0: not given */
   const char *nan_check, *precision; /* NULL: not given */
-  bool quiet, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
+  bool quiet, live, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
     bench, help, version;
   const char *tensorboard;
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */

@@ -165,7 +165,7 @@ static void say_resumed(const yk_train *t) {
 
 static void say_start(yk_train *t) {
   yk_json o = { 0 };
-  if (t->metrics.show == YK__SHOW_LINES || t->metrics.show == YK__SHOW_BAR) {
+  if (t->metrics.show >= YK__SHOW_LINES) {
     fprintf(t->out, "%s\n", t->headline);
     if (t->from != NULL) say_resumed(t);
     fflush(t->out);
@@ -288,7 +288,9 @@ static int one_step(yk_train *t, int64_t step) {
     yk__metrics_finish(&t->metrics);
     return yk__die(YK__EXIT_RUN, "step %lld: %s", (long long)step + 1, yk_error_message());
   }
-  int status = epoch_ends(&t->job, step + 1) ? test(t) : 0;
+  int status = 0;
+  if (epoch_ends(&t->job, step + 1)) status = test(t);
+  else if (step == t->first) status = yk__eval_take(&t->eval, &t->job);      /* memory for tests is asked for now, not after an epoch */
   return status == 0 ? yk__keeper_step(&t->keeper) : status;
 }
 
@@ -381,7 +383,7 @@ static void say_end(yk_train *t) {
   yk__json_text(&o, "out", t->folder);
   yk__json_close(&o, '}');
   yk__metrics_emit(&t->metrics, &o);
-  if (m->show != YK__SHOW_LINES && m->show != YK__SHOW_BAR) return;
+  if (m->show < YK__SHOW_LINES) return;
   say_memory(t->out, t->job.session);
   if (skipped > 0) fprintf(t->out, "%lld steps changed nothing but the loss scale: their gradients overflowed\n", (long long)skipped);
   fprintf(t->out, "%s%lld steps in %.1f s, %.0f examples/s; training loss %.4f, accuracy %.4f; see %s/report.html\n",
@@ -430,7 +432,9 @@ static int prepare(yk_train *t) {
 static int train(yk_train *t) {
   const yk_cli *c = t->c;
   t->begun = yk__now_ns();
-  yk_show show = c->json ? YK__SHOW_JSON : c->quiet ? YK__SHOW_NOTHING : isatty(STDOUT_FILENO) ? YK__SHOW_BAR : YK__SHOW_LINES;
+  bool terminal = isatty(STDOUT_FILENO);
+  yk_show show = c->json ? YK__SHOW_JSON : c->quiet ? YK__SHOW_NOTHING : !terminal ? YK__SHOW_LINES : c->live ? YK__SHOW_LIVE : YK__SHOW_BAR;
+  if (c->live && !terminal) return yk__die(YK__EXIT_USAGE, "--live draws on a terminal, and the standard output is none");
   int status = prepare(t);
   if (status == 0) status = open_output(t);
   if (status != 0) return status;

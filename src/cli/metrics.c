@@ -1,7 +1,8 @@
 /*
  * metrics.c - sums over steps, and the lines made from them.
  *
- * Two clocks: the bar is redrawn at most ten times a second, a line of metrics is
+ * Two clocks: the bar is redrawn at most ten times a second, the live view four, unless the
+ * interval is shorter; a line of metrics is
  * written every interval, to the user and to metrics.jsonl alike.
  */
 #include "cli/metrics.h"
@@ -10,12 +11,13 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 
-enum { REDRAW_NS = 100 * 1000 * 1000 };
+enum { REDRAW_NS = 100 * 1000 * 1000, REDRAW_LIVE_NS = 250 * 1000 * 1000 };
 
 void yk__metrics_begin(yk_metrics *m, const yk_job *job, yk_board *board, yk_show show, FILE *out, FILE *log, double interval) {
   *m = (yk_metrics){ .job = job, .board = board, .show = show, .out = out, .log = log, .curve = { .per = 1 } };
   m->interval_ns = (uint64_t)(interval * 1e9);
   m->reported = yk__now_ns();
+  if (show == YK__SHOW_LIVE) yk__live_begin(&m->live);
 }
 
 static void add(yk_sums *s, double loss, double accuracy, uint64_t ns) {
@@ -57,7 +59,8 @@ static double epoch_of(const yk_metrics *m, int64_t step) {
 }
 
 static void clear_bar(yk_metrics *m) {
-  if (m->on_bar) yk__bar_clear(m->out);
+  if (m->on_bar && m->show == YK__SHOW_LIVE) yk__live_clear(&m->live, m->out);
+  else if (m->on_bar) yk__bar_clear(m->out);
   m->on_bar = false;
 }
 
@@ -97,6 +100,17 @@ static void report(yk_metrics *m) {
   m->interval = (yk_sums){ 0 };
 }
 
+static void draw(yk_metrics *m, uint64_t now) {
+  char line[YK__BAR_TEXT];
+  yk_sums r = yk__metrics_recent(m);
+  double rate = yk__metrics_rate(m), left = (double)m->ns * 1e-9 / (double)m->step * (double)(m->job->steps - m->step);
+  yk__bar_text(yk__columns(m->out) - 1, m->step, m->job->steps, r.loss, r.accuracy, rate, left, line);
+  if (m->show == YK__SHOW_LIVE) yk__live_draw(&m->live, m->out, m, line);
+  else yk__bar_draw(m->out, line);
+  m->on_bar = true;
+  m->drawn = now;
+}
+
 void yk__metrics_step(yk_metrics *m, double loss, double accuracy, uint64_t ns) {
   uint64_t now = yk__now_ns();
   m->recent_loss[m->step % YK__RECENT] = (float)loss;
@@ -109,13 +123,9 @@ void yk__metrics_step(yk_metrics *m, double loss, double accuracy, uint64_t ns) 
     report(m);
     m->reported = now;
   }
-  if (m->show == YK__SHOW_BAR && now - m->drawn >= REDRAW_NS) {
-    yk_sums r = yk__metrics_recent(m);
-    double rate = yk__metrics_rate(m), left = (double)m->ns * 1e-9 / (double)m->step * (double)(m->job->steps - m->step);
-    yk__bar_draw(m->out, m->step, m->job->steps, r.loss, r.accuracy, rate, left);
-    m->on_bar = true;
-    m->drawn = now;
-  }
+  uint64_t redraw = m->show == YK__SHOW_LIVE ? REDRAW_LIVE_NS : REDRAW_NS;
+  if (redraw > m->interval_ns) redraw = m->interval_ns;
+  if (m->show >= YK__SHOW_BAR && now - m->drawn >= redraw) draw(m, now);
 }
 
 void yk__metrics_tested(yk_metrics *m, const yk_score *score) {
@@ -135,7 +145,7 @@ void yk__metrics_tested(yk_metrics *m, const yk_score *score) {
   yk__metrics_emit(m, &j);
   yk__board_tested(m->board, m->step, score);
   clear_bar(m);
-  if (m->show == YK__SHOW_LINES || m->show == YK__SHOW_BAR) {
+  if (m->show >= YK__SHOW_LINES) {
     fprintf(m->out, "epoch %.2f: test loss %.4f, test accuracy %.4f on %lld pictures\n", epoch_of(m, m->step), score->loss,
             score->accuracy,
             (long long)score->n);

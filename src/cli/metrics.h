@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-enum { YK__CURVE = 512, YK__RECENT = 100 };
+enum { YK__CURVE = 512, YK__RECENT = 100, YK__LIVE_DEVICES = 64 };
 
 typedef struct yk_sums { double loss, accuracy; int64_t n; uint64_t ns; } yk_sums;
 typedef struct yk_curve {            /* means over `per` steps each; doubles `per` when full */
@@ -22,12 +22,19 @@ typedef struct yk_curve {            /* means over `per` steps each; doubles `pe
 } yk_curve;
 typedef struct yk_tested { int64_t step; yk_score score; } yk_tested;
 
-typedef enum yk_show { YK__SHOW_NOTHING, YK__SHOW_LINES, YK__SHOW_BAR, YK__SHOW_JSON } yk_show;
+typedef enum yk_show { YK__SHOW_NOTHING, YK__SHOW_JSON, YK__SHOW_LINES, YK__SHOW_BAR, YK__SHOW_LIVE } yk_show;   /* from LINES on: text */
+
+typedef struct yk_live {             /* live.c: what stands on the terminal */
+  int lines, columns, rows;          /* drawn; what there is room for */
+  bool utf8;
+  uint64_t drawn, worked[YK__LIVE_DEVICES];   /* clock, and the devices' counters, when it was drawn */
+} yk_live;
 
 typedef struct yk_metrics {
   const yk_job *job;
   yk_board *board;                   /* told of all that is reported; not NULL */
   yk_show show;
+  yk_live live;
   FILE *out, *log;                   /* what the user sees; metrics.jsonl */
   uint64_t interval_ns, reported, drawn;
   int64_t step;                      /* steps done */
@@ -52,9 +59,17 @@ yk_sums yk__metrics_recent(const yk_metrics *m);
 double yk__metrics_rate(const yk_metrics *m);          /* examples a second over all steps */
 void yk__metrics_free(yk_metrics *m);
 
-/* progress.c: one line over itself. */
-void yk__bar_draw(FILE *out, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left);
+/* progress.c: one line over itself; its text, for a terminal of so many columns; columns of a terminal, 80 if it is none. */
+enum { YK__BAR_TEXT = 256 };
+void yk__bar_text(int width, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left, char line[YK__BAR_TEXT]);
+void yk__bar_draw(FILE *out, const char *line);
+int  yk__columns(FILE *out);
 void yk__bar_clear(FILE *out);
+
+/* live.c: several lines over themselves, the first of them `bar`. Between begin and each drawing the session stays the same. */
+void yk__live_begin(yk_live *v);
+void yk__live_draw(yk_live *v, FILE *out, const yk_metrics *m, const char *bar);
+void yk__live_clear(yk_live *v, FILE *out);
 
 /* folder.c: the folder of a run. */
 enum { YK__PATH = 4096 };

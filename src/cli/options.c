@@ -103,6 +103,7 @@ const yk_opt yk__options[] = {
     "show devices and running jobs again and again (default: every 2 seconds)" },
   { "--count", "N", YK__OPT_INT, FIELD(count), 1, 1e12, BIT(DEVICES), "end --watch after so many times" },
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
+  { "--live", NULL, YK__OPT_FLAG, FIELD(live), 0, 0, BIT(TRAIN), "on a terminal: draw curves, tests and devices while it trains, not a bar alone" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
   { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PLAN) | BIT(BENCH) | BIT(VERIFY) | BIT(OPS) | BIT(DEVICES) |
     BIT(DOCTOR) | BIT(CONFIG) | BIT(PARAMS),

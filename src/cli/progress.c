@@ -12,7 +12,7 @@
 
 enum { BAR = 24, NARROW_BAR = 12, WIDE = 100 };          /* cells of the bar; columns from which on it is long */
 
-static int columns(FILE *out) {
+int yk__columns(FILE *out) {
   struct winsize w;
   return ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
@@ -23,18 +23,20 @@ static void time_text(double seconds, char *buffer, size_t n) {
   else snprintf(buffer, n, "%lld:%02lld", s / 60, s % 60);
 }
 
-void yk__bar_draw(FILE *out, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left) {
-  char bar[BAR + 1], time[32], line[256];
-  int width = columns(out) - 1, cells = width >= WIDE ? BAR : NARROW_BAR;
+void yk__bar_text(int width, int64_t step, int64_t steps, double loss, double accuracy, double rate, double left, char line[YK__BAR_TEXT]) {
+  char bar[BAR + 1], time[32];
+  int cells = width >= WIDE ? BAR : NARROW_BAR;
   int full = steps > 0 ? (int)((double)step / (double)steps * cells) : 0;
   memset(bar, '.', (size_t)cells);
   memset(bar, '#', (size_t)(full > cells ? cells : full));
   bar[cells] = '\0';
   time_text(left, time, sizeof time);
-  snprintf(line, sizeof line, "[%s] %lld/%lld  loss %.4f  accuracy %.3f  %.0f ex/s  %s left", bar, (long long)step,
-           (long long)steps, loss,
-           accuracy, rate, time);
-  fprintf(out, "\r%.*s\033[K", width, line);
+  snprintf(line, YK__BAR_TEXT, "[%s] %lld/%lld  loss %.4f  accuracy %.3f  %.0f ex/s  %s left", bar, (long long)step,
+           (long long)steps, loss, accuracy, rate, time);
+}
+
+void yk__bar_draw(FILE *out, const char *line) {
+  fprintf(out, "\r%.*s\033[K", yk__columns(out) - 1, line);
   fflush(out);
 }
 

@@ -15,7 +15,7 @@
 /* ---- options ------------------------------------------------------------------------------------------------------- */
 
 bool yk__recorded(const yk_opt *o) {
-  static const char *const passing[] = { "--out", "--resume", "--trace", "--interval", "--quiet", "--json", "--help",
+  static const char *const passing[] = { "--out", "--resume", "--trace", "--interval", "--live", "--quiet", "--json", "--help",
                                          "--log-device-placement" };
   if ((o->verbs >> YK__TRAIN & 1u) == 0) return false;
   for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)

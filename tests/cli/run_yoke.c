@@ -57,7 +57,8 @@ int yoke_teardown(void **state) {
   return chdir("/") != 0 || nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0;
 }
 
-static pid_t start(const char *program, const char *const *argv, const char *input) {
+/* out < 0: the file "out". */
+static pid_t start(const char *program, const char *const *argv, const char *input, int out) {
   char *args[64];
   size_t n = 0;
   for (; argv[n] != NULL && n < 63; n++) args[n] = (char *)(uintptr_t)argv[n];
@@ -66,9 +67,9 @@ static pid_t start(const char *program, const char *const *argv, const char *inp
   pid_t pid = fork();
   if (pid != 0) return pid;
   int in = open(input != NULL ? "in" : "/dev/null", O_RDONLY);
-  int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), err = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+  int file = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0666), err = open("err", O_WRONLY | O_CREAT | O_TRUNC, 0666);
   dup2(in, 0);
-  dup2(out, 1);
+  dup2(out < 0 ? file : out, 1);
   dup2(err, 2);
   alarm(SECONDS);
   execvp(program, args);
@@ -76,7 +77,11 @@ static pid_t start(const char *program, const char *const *argv, const char *inp
 }
 
 pid_t yoke_start(const char *const *argv) {
-  return start(command, argv, NULL);
+  return start(command, argv, NULL, -1);
+}
+
+pid_t yoke_start_on(int out, const char *const *argv) {
+  return start(command, argv, NULL, out);
 }
 
 static int wait_for(pid_t pid) {
@@ -101,7 +106,7 @@ void yoke_free(yoke_result *r) {
 }
 
 int run_program(const char *const *argv, const char *input, char **out) {
-  int status = wait_for(start(argv[0], argv, input));
+  int status = wait_for(start(argv[0], argv, input, -1));
   if (out != NULL) *out = read_file("out");
   return status;
 }

@@ -121,6 +121,13 @@ static void test_growth(void **state) {
   free(text);
 }
 
+/* Room for training but not for the weights that are tested beside it: told at once, not after an epoch. */
+static void test_tests_too(void **state) {
+  (void)state;
+  FAILS(1, "yoke train: step 2: /job:localhost/replica:0/task:0/device:GPU:0: the step does not fit. ", "train", "mlp", "--data", "set",
+        "--batch", "8", "--virtual-gpus", "2:64MiB", "--epochs", "3", "--out", "tests", "--quiet");
+}
+
 /* A GPU that a variable names and that is not there: as one that an option names. */
 static void test_visible(void **state) {
   (void)state;
@@ -142,6 +149,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_devices), cmocka_unit_test(test_usage), cmocka_unit_test(test_limits_hold),
     cmocka_unit_test(test_two_processes), cmocka_unit_test(test_growth), cmocka_unit_test(test_visible),
+    cmocka_unit_test(test_tests_too),
   };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

@@ -282,6 +282,10 @@ yk_value yk_gather_at(const char *where, yk_graph *g, yk_value params, yk_value 
 yk_value yk_one_hot_at(const char *where, yk_graph *g, yk_value indices, const yk_one_hot_attrs *attrs);
 #define yk_one_hot(...) yk_one_hot_at(YK_HERE, __VA_ARGS__)
 
+/* x with the elements along `axis` in the opposite order. */
+yk_value yk_reverse_at(const char *where, yk_graph *g, yk_value x, int axis);
+#define yk_reverse(...) yk_reverse_at(YK_HERE, __VA_ARGS__)
+
 /* x repeated multiple[k] times along axis k, one entry for each axis. */
 yk_value yk_tile_at(const char *where, yk_graph *g, yk_value x, const int64_t *multiple);
 #define yk_tile(...) yk_tile_at(YK_HERE, __VA_ARGS__)

@@ -58,6 +58,28 @@ yk_value yk_global_avg_pool_at(const char *where, yk_graph *g, yk_value x);
 #define yk_global_max_pool(...) yk_global_max_pool_at(YK_HERE, __VA_ARGS__)
 #define yk_global_avg_pool(...) yk_global_avg_pool_at(YK_HERE, __VA_ARGS__)
 
+/* ---- pictures made larger, boxes in them --------------------------------------------------------------------- */
+
+/* x [N,H,W,C] -> [N,H*rows,W*columns,C], by whole factors of 1 and more, in the geometry of half-pixel centres (Keras's UpSampling2D). */
+yk_value yk_resize_nearest_at(const char *where, yk_graph *g, yk_value x, int rows, int columns);
+yk_value yk_resize_bilinear_at(const char *where, yk_graph *g, yk_value x, int rows, int columns);
+/* Greedy choice among boxes [N,4] (rows y1, x1, y2, x2) by scores [N]: out[0] indices i32 [max_outputs], best first, -1 behind the last;
+ * out[1] how many, i32 scalar. attrs has max_outputs, at least. Returns out[0]. No gradient. TensorFlow's non_max_suppression. */
+yk_value yk_non_max_suppression_at(const char *where, yk_graph *g, yk_value boxes, yk_value scores, const yk_nms_attrs *attrs,
+                                   yk_value out[2]);
+/* What features x [N,H,W,C] are in boxes [R,4] (y1, x1, y2, x2 in pixels of the picture; attrs->scale: cells a pixel) of images i32 [R]:
+ * [R,h,w,C], attrs->size being h and w (He, Gkioxari, Dollar, Girshick, 2017). The gradient goes to x. The run fails on an image out of
+ * range. */
+yk_value yk_roi_align_at(const char *where, yk_graph *g, yk_value x, yk_value boxes, yk_value images, const yk_roi_attrs *attrs);
+/* Intersection over union of every box of a [N,4] with every one of b [M,4], second corners not before the first: [N,M]; 0 for an empty
+ * union. */
+yk_value yk_box_iou_at(const char *where, yk_graph *g, yk_value a, yk_value b);
+#define yk_resize_nearest(...)      yk_resize_nearest_at(YK_HERE, __VA_ARGS__)
+#define yk_resize_bilinear(...)     yk_resize_bilinear_at(YK_HERE, __VA_ARGS__)
+#define yk_non_max_suppression(...) yk_non_max_suppression_at(YK_HERE, __VA_ARGS__)
+#define yk_roi_align(...)           yk_roi_align_at(YK_HERE, __VA_ARGS__)
+#define yk_box_iou(...)             yk_box_iou_at(YK_HERE, __VA_ARGS__)
+
 /* ---- normalisation ---------------------------------------------------------------------------------------- */
 
 /* x [..., C] -> x_i * (bias + alpha * sum over |j-i| <= radius of x_j^2)^-beta (Krizhevsky et al., 2012). */
@@ -102,6 +124,27 @@ yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g);
 yk_value yk_update_ops_at(const char *where, yk_graph *g);
 #define yk_batch_norm_updates(g) yk_batch_norm_updates_at(YK_HERE, g)
 #define yk_update_ops(g)         yk_update_ops_at(YK_HERE, g)
+
+/* ---- recurrent layers ---------------------------------------------------------------------------------------- */
+
+/*
+ * A layer over whole sequences: x [N,T,C], kernel [C,g*U], recurrent [U,g*U], bias [g*U] (or {0}), all of one float type; the state
+ * before the first step h (and c) [N,U], {0} = zeros; mask bool [N,T] or {0}: where it is false the step changes nothing. Outputs,
+ * an entry each of out[]: y [N,T,U] of all steps, then h (and c) [N,U] after the last one. Returns y. Formulae: op_attrs.h; order of
+ * gates, masks and go_backwards are those of Keras's layers, whose weights fit as they are. No second derivatives.
+ */
+/* g = 4, gates i, f, c, o (Hochreiter, Schmidhuber, 1997; Gers, Schmidhuber, Cummins, 2000). */
+yk_value yk_lstm_at(const char *where, yk_graph *g, yk_value x, yk_value kernel, yk_value recurrent, yk_value bias, yk_value h, yk_value c,
+                    yk_value mask, const yk_rnn_attrs *attrs, yk_value out[3]);
+/* g = 3, gates z, r, h (Cho and others, 2014). recurrent_bias [3U] or {0} is added to h*recurrent; there is none with reset_before. */
+yk_value yk_gru_at(const char *where, yk_graph *g, yk_value x, yk_value kernel, yk_value recurrent, yk_value bias, yk_value recurrent_bias,
+                   yk_value h, yk_value mask, const yk_rnn_attrs *attrs, yk_value out[2]);
+/* g = 1: h = tanh(x*kernel + bias + h*recurrent) (Elman, 1990). */
+yk_value yk_simple_rnn_at(const char *where, yk_graph *g, yk_value x, yk_value kernel, yk_value recurrent, yk_value bias, yk_value h,
+                          yk_value mask, const yk_rnn_attrs *attrs, yk_value out[2]);
+#define yk_lstm(...)       yk_lstm_at(YK_HERE, __VA_ARGS__)
+#define yk_gru(...)        yk_gru_at(YK_HERE, __VA_ARGS__)
+#define yk_simple_rnn(...) yk_simple_rnn_at(YK_HERE, __VA_ARGS__)
 
 /* ---- softmax and losses -------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ enum {
 enum {
   YK_PORT_OPTIONAL = 1,
   YK_PORT_VARIADIC = 2,
-  YK_PORT_NODIFF   = 4,
+  YK_PORT_NODIFF   = 4,         /* of an output: a by-product for the op's own gradient, through which none flows */
   YK_PORT_HOST     = 8,        /* the kernel's function touches host objects: /cpu only */
   YK_PORT_SHAPE    = 16,       /* only the description is used, never the data: no dependency on the bytes */
   YK_PORT_WRITE    = 32,       /* a variable, read and overwritten in place */

@@ -134,6 +134,22 @@ typedef struct yk_pool_attrs {
   int32_t pad[4];
 } yk_pool_attrs;
 
+/* ---- pictures made larger, and boxes in them ---------------------------------------------------------------------------
+ * resize_nearest, resize_bilinear: x [N,H,W,C] -> y [N,H*scale,W*scale,C]. Cell i of y lies at (i + 1/2)/scale - 1/2 of x: the nearest
+ *           cell's value, or between the two around it (at the border: the outermost one's).
+ * resize_nearest_grad, resize_bilinear_grad: dy -> dx, by the same weights. */
+typedef struct yk_resize_attrs { int32_t scale[2]; } yk_resize_attrs;     /* height, width; 0 = 1 */
+/* Boxes are rows y1, x1, y2, x2.
+ * non_max_suppression: boxes [N,4], scores [N] -> indices i32 [max_outputs], count i32 scalar. Of those with a score above score_threshold
+ *           the best ones, best first, equal ones by lower index, leaving out each whose intersection over union with one taken before is
+ *           above iou_threshold. -1 after the last one. Either corner may come first. */
+typedef struct yk_nms_attrs { int32_t max_outputs; double iou_threshold, score_threshold; } yk_nms_attrs;  /* 0 = 1, 0.5; 0 as it is */
+/* roi_align: x [N,H,W,C], boxes [R,4], image i32 [R] -> y [R,h,w,C] (He and others, 2017). With b = scale*box - offset (1/2 if aligned, else
+ *           0, and then at least one cell wide and high) cut into size[0] x size[1] bins: the mean of samples x samples points of a bin, the
+ *           middles of its equal parts, each between its four cells; a point more than a cell outside is 0. An image out of range fails.
+ * roi_align_grad: dy, boxes, image, like x -> dx. */
+typedef struct yk_roi_attrs { int32_t size[2], samples, aligned; double scale; } yk_roi_attrs;             /* 0 = 1, 2, no, 1 */
+
 /* ---- normalisation ----------------------------------------------------------------------------------------------
  * lrn: x -> y = x * (bias + alpha * sum over |j-i| <= radius of x_j^2)^-beta, along the last axis; alpha is not divided by the window.
  * lrn_grad: dy, x -> dx. */
@@ -151,6 +167,34 @@ typedef struct yk_norm_attrs { double epsilon; int32_t act; } yk_norm_attrs;    
  * sparse_softmax_xent: logits [N,C], labels i32|i64 [N] -> loss [N], backprop [N,C]; a label outside [0,C) fails, telling value and range
  * sigmoid_xent: x, z -> max(x,0) - x*z + log(1+exp(-|x|)) */
 
+/* ---- recurrent layers: a whole sequence in one operation --------------------------------------------------------------
+ * T steps over N sequences, U units. z [N,T,g*U] is x*kernel + bias of all steps (one product ahead of the sequence), recurrent [U,g*U].
+ * h, c [N,U]: the state before the first step, zero if absent. mask bool [N,T]: a step where it is false leaves the state as it is; y is
+ * then the output of the step before (0 if there is none), or 0 with zero_output. s below is a sigmoid or its hard form, a the activation.
+ * go_backwards: from the last step to the first; y[:,0] is then the output of step T-1. Everything else is indexed by the step of z.
+ * lstm: z [N,T,4U], recurrent, h, c, mask -> y [N,T,U], h, c [N,U] after the last step, gates [N,T,4U], cells [N,T,U] (for the gradient;
+ *           0 and the state in masked steps). [i f g o] = [s s a s](z + h*recurrent); c = f*c + i*g; h = y = o*a(c)
+ * lstm_grad: gates, recurrent, cells, dy, dh, dc, h, c, mask (from dy on each may be absent) -> dz, dh, dc (of the state before the first
+ *           step), before [N,T,U]: h before each step, so that drecurrent = sum over steps of before'*dz; 0 in masked steps
+ * gru: z [N,T,3U], recurrent, h, mask, bias [3U] -> y, h, gates [N,T,4U], states [N,T,U]. q = h*recurrent + bias; [u r] = s(z + q);
+ *           n = a(z + r*q); h = y = u*h + (1-u)*n; gates are u, r, n and the q of n.
+ *           reset_before: n = a(z + (r*h)*recurrent), no bias; gates are u, r, n and r*h.
+ * gru_grad: gates, recurrent, states, dy, dh, h, mask -> dz [N,T,3U], dh, dq [N,T,3U] (of h*recurrent), before
+ * simple_rnn: z [N,T,U], recurrent [U,U], h, mask -> y, h, states.   h = y = a(z + h*recurrent)
+ * simple_rnn_grad: states, recurrent, dy, dh, h, mask -> dz, dh, before */
+typedef enum yk_rnn_act { YK_RNN_TANH, YK_RNN_RELU, YK_RNN_LINEAR } yk_rnn_act;
+typedef enum yk_rnn_gate {
+  YK_RNN_SIGMOID,
+  YK_RNN_HARD_SIGMOID,           /* clip(0.2*x + 0.5, 0, 1): Keras 2 */
+  YK_RNN_HARD_SIGMOID_6          /* clip(x/6 + 0.5, 0, 1): Keras 3 */
+} yk_rnn_gate;
+typedef struct yk_rnn_attrs {
+  int32_t activation;            /* yk_rnn_act */
+  int32_t recurrent_activation;  /* yk_rnn_gate; of the gates: not of simple_rnn */
+  int32_t go_backwards, zero_output;
+  int32_t reset_before;          /* gru: the reset gate acts on h before its product, Keras's reset_after=False */
+} yk_rnn_attrs;
+
 /* dropout: x, step i64 -> y = x*mask/(1-rate), mask u8. Element i is kept if word i%4 of random_block(seed, stream 0, step, i/4, 0), as
  * uniform (w>>8)*2^-24, is >= rate.      dropout_grad: dy, mask -> dx */
 typedef struct yk_dropout_attrs { double rate; uint64_t seed; } yk_dropout_attrs;
@@ -158,11 +202,12 @@ typedef struct yk_dropout_attrs { double rate; uint64_t seed; } yk_dropout_attrs
 /* ---- shapes and data movement ----------------------------------------------------------------------------------
  * shape: like -> i64 [rank].   size: like -> i64 scalar.   dim: like -> i64 scalar, dim[axis].
  * reshape: x -> view; one dim may be -1.  reshape_like: x, like -> view of like's shape. */
-typedef struct yk_axis_attrs { int32_t axis; } yk_axis_attrs;                             /* dim, concat, gather(_grad) */
+typedef struct yk_axis_attrs { int32_t axis; } yk_axis_attrs;                             /* dim, concat, gather(_grad), reverse */
 typedef struct yk_reshape_attrs { uint32_t rank; int64_t dim[YK_MAX_RANK]; } yk_reshape_attrs;
 /* expand_dims: x -> view with dims of 1 inserted at `axis` (positions in the result).   squeeze: x -> view without them (naxes 0 = all dims of 1). */
 typedef struct yk_axes_attrs { uint32_t naxes; int32_t axis[YK_MAX_RANK]; } yk_axes_attrs;
 typedef struct yk_transpose_attrs { uint32_t rank; int32_t perm[YK_MAX_RANK]; } yk_transpose_attrs;  /* transpose: x -> y; rank 0 = reverse all */
+/* reverse: x -> y with the elements along axis in the opposite order. */
 /* concat: x... -> y along axis.      concat_grad: dy, like x... -> the piece that came from x[index] */
 typedef struct yk_concat_grad_attrs { int32_t axis, index; } yk_concat_grad_attrs;
 typedef struct yk_split_attrs { int32_t axis; uint32_t n; int64_t size[16]; } yk_split_attrs; /* split: x -> y... n pieces; all sizes 0 = equal ones; n <= 16 */

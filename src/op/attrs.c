@@ -101,6 +101,10 @@ const char *yk__attr_enum(const yk_attr *a, int64_t v) {
   static const char *const padding[] = { "SAME", "VALID", "EXPLICIT" };
   static const char *const act[] = { "NONE", "RELU", "RELU6", "LEAKY_RELU", "ELU", "SELU", "GELU",
                                      "SILU", "TANH", "SIGMOID", "SOFTPLUS" };
+  static const char *const activation[] = { "TANH", "RELU", "LINEAR" };
+  static const char *const recurrent[] = { "SIGMOID", "HARD_SIGMOID", "HARD_SIGMOID_6" };
+  if (!strcmp(a->name, "activation") && v >= 0 && v < 3) return activation[v];
+  if (!strcmp(a->name, "recurrent_activation") && v >= 0 && v < 3) return recurrent[v];
   if (!strcmp(a->name, "dtype") && v > 0 && v < YK_NDTYPES) return yk_dtype_name((yk_dtype)v);
   if (!strcmp(a->name, "padding") && v >= 0 && v < 3) return padding[v];
   if (!strcmp(a->name, "act") && v >= 0 && v < 11) return act[v];

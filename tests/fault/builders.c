@@ -45,6 +45,26 @@ static yk_value update_ops(const fault_inputs *in) {
   return yk_update_ops(in->g);
 }
 
+/* A layer of 2 units with `gates` gates over one sequence; all of its outputs or none. */
+static yk_value recurrent(const fault_inputs *in, int gates) {
+  yk_graph *g = in->g;
+  yk_value x = yk_fill(g, YK_F32, YK_SHAPE(1, 3, 2), 1), w = yk_fill(g, YK_F32, YK_SHAPE(2, 2 * gates), 1), none = { 0 };
+  yk_value bias = yk_fill(g, YK_F32, YK_SHAPE(2 * gates), 1), out[3] = { { 77 }, { 78 }, { 79 } };
+  if (gates == 4) yk_lstm(g, x, w, w, bias, none, none, none, NULL, out);
+  if (gates == 3) yk_gru(g, x, w, w, bias, bias, none, none, NULL, out);
+  if (gates == 1) yk_simple_rnn(g, x, w, w, bias, none, none, NULL, out);
+  return both(out[0], out[1]);
+}
+
+static yk_value detect(const fault_inputs *in, int what) {
+  yk_graph *g = in->g;
+  yk_value boxes = yk_fill(g, YK_F32, YK_SHAPE(2, 4), 1), out[2] = { { 77 }, { 78 } };
+  if (what == 1) return yk_box_iou(g, boxes, boxes);
+  if (what == 2) return yk_roi_align(g, in->image, boxes, in->index, NULL);
+  yk_non_max_suppression(g, boxes, yk_fill(g, YK_F32, YK_SHAPE(2), 1), NULL, out);
+  return both(out[0], out[1]);
+}
+
 static yk_value name_scope(const fault_inputs *in) {
   yk_value y = { 0 };
   YK_NAME_SCOPE(in->g, "scope") { y = yk_relu(in->g, in->x); }

@@ -277,8 +277,144 @@ def activation_cases():
         case(name + "_grad" + tag, name + "_grad", attrs, [dy, y if of == "y" else x], [dx])
 
 
+# ---- recurrent layers ------------------------------------------------------------------------------------------------
+
+def layer_run(kind, gates, z, r, states, mask, attrs, bias=None):
+    """Keras's layer over z: with the identity as kernel, z is its input and the gradient of z that of its input."""
+    units = r.shape[0]
+    gate = {0: "sigmoid", 1: lambda v: tf.clip_by_value(0.2 * v + 0.5, 0, 1), 2: "hard_sigmoid"}[attrs.get("recurrent_activation", 0)]
+    options = dict(activation=["tanh", "relu", "linear"][attrs.get("activation", 0)], return_sequences=True, return_state=True,
+                   go_backwards=bool(attrs.get("go_backwards")), dtype="float64")
+    if kind != "SimpleRNN":
+        options["recurrent_activation"] = gate
+    if kind == "GRU":
+        options["reset_after"] = not attrs.get("reset_before")
+    layer = getattr(tf.keras.layers, kind)(units, **options)
+    layer.zero_output_for_mask = bool(attrs.get("zero_output"))
+    layer.build(z.shape)
+    if kind == "GRU" and options["reset_after"]:
+        b = np.stack([np.zeros(gates * units), np.zeros(gates * units) if bias is None else bias])
+    else:
+        b = np.zeros(gates * units)
+    layer.set_weights([np.eye(gates * units), r, b])
+    return lambda v, *s: layer(v, initial_state=list(s), mask=None if mask is None else tf.constant(mask), training=False)
+
+
+def with_gradients(fn, cotangents, xs):
+    """All outputs of fn, and the gradients of the sum of their products with the cotangents."""
+    vs = [tf.constant(x) for x in xs]
+    with tf.GradientTape() as t:
+        for v in vs:
+            t.watch(v)
+        ys = fn(*vs)
+        s = tf.add_n([tf.reduce_sum(y * tf.constant(d)) for y, d in zip(ys, cotangents)])
+    return [y.numpy() for y in ys], [g.numpy() for g in t.gradient(s, vs)]
+
+
+def recurrent_cases():
+    n, t, u = 3, 4, 2
+    mask = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [1, 0, 0, 0]], bool)
+    for kind, gates, op in (("LSTM", 4, "lstm"), ("GRU", 3, "gru"), ("SimpleRNN", 1, "simple_rnn")):
+        configs = {"plain": {}, "backwards": dict(go_backwards=1), "relu": dict(activation=1), "masked": {}, "zeros": dict(zero_output=1),
+                   "masked_backwards": dict(go_backwards=1)}
+        if kind != "SimpleRNN":
+            configs.update(hard=dict(recurrent_activation=1), hard_6=dict(recurrent_activation=2))
+        if kind == "GRU":
+            configs.update(before=dict(reset_before=1), before_masked=dict(reset_before=1))
+        for name, attrs in configs.items():
+            m = mask if "masked" in name or name == "zeros" else None
+            z, r = rand(n, t, gates * u), rand(u, gates * u)
+            states = [rand(n, u) for _ in range(2 if kind == "LSTM" else 1)]
+            bias = rand(3 * u) if kind == "GRU" and not attrs.get("reset_before") else None
+            ys = layer_run(kind, gates, z, r, states, m, attrs, bias)(z, *states)
+            ins, types = [z, r, *states], ["f64"] * (2 + len(states))
+            ins.append(np.ones((n, t)) if m is None else m.astype(int))
+            types.append("bool")
+            if bias is not None:
+                ins.append(bias)
+                types.append("f64")
+            case("%s_%s" % (op, name), op, attrs, ins, [y.numpy() for y in ys], types)
+    recurrent_grads(n, t, u)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def kept(kind, z, r, states, bias):
+    """The gates and states of the forward pass, without masks; the formulae of the papers."""
+    (n, t, _), u, (h, *c) = z.shape, r.shape[0], states
+    gates, after = [], []
+    for k in range(t):
+        q = h @ r + (0 if bias is None else bias)
+        if kind == "LSTM":
+            i, f, g, o = np.split(z[:, k] + q, 4, axis=1)
+            i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+            c = [f * c[0] + i * g]
+            h = o * np.tanh(c[0])
+            gates.append(np.concatenate([i, f, g, o], 1))
+            after.append(c[0])
+            continue
+        if kind == "GRU":
+            up, reset = sigmoid(z[:, k, :u] + q[:, :u]), sigmoid(z[:, k, u:2 * u] + q[:, u:2 * u])
+            new = np.tanh(z[:, k, 2 * u:] + reset * q[:, 2 * u:])
+            h = up * h + (1 - up) * new
+            gates.append(np.concatenate([up, reset, new, q[:, 2 * u:]], 1))
+        else:
+            h = np.tanh(z[:, k] + q)
+        after.append(h)
+    return (np.stack(gates, 1) if gates else None), np.stack(after, 1)
+
+
+def recurrent_grads(n, t, u):
+    for kind, gates, op in (("LSTM", 4, "lstm_grad"), ("GRU", 3, "gru_grad"), ("SimpleRNN", 1, "simple_rnn_grad")):
+        z, r = rand(n, t, gates * u), rand(u, gates * u)
+        states = [rand(n, u) for _ in range(2 if kind == "LSTM" else 1)]
+        bias = rand(3 * u) if kind == "GRU" else None
+        cotangents = [rand(n, t, u)] + [rand(n, u) for _ in states]
+        ys, (dz, *ds) = with_gradients(layer_run(kind, gates, z, r, states, None, {}, bias), cotangents, [z, *states])
+        gate, after = kept(kind, z, r, states, bias)
+        before = np.concatenate([states[0][:, None], ys[0][:, :-1]], 1)
+        ins = [after, r] if gate is None else [gate, r, after]
+        outs = [dz, *ds, None, before] if kind == "GRU" else [dz, *ds, before]
+        case(op, op, {}, [*ins, *cotangents, *states], outs)
+
+
+# ---- pictures made larger, boxes ---------------------------------------------------------------------------------------
+
+def resize_cases():
+    for method in ("nearest", "bilinear"):
+        for by in ((2, 2), (3, 2), (1, 4)):
+            x = rand(2, 3, 4, 2).astype(np.float32)
+            fn = tf.keras.layers.UpSampling2D(by, interpolation=method)
+            dy = rand(2, 3 * by[0], 4 * by[1], 2).astype(np.float32)
+            y, (dx,) = tape(fn, dy, x)
+            tag = "resize_%s_%dx%d" % (method, *by)
+            case(tag, "resize_" + method, dict(scale=by), [x], [y])
+            case(tag + "_dx", "resize_%s_grad" % method, dict(scale=by), [dy], [dx])
+
+
+def box_cases():
+    corner, size = rand(12, 2, lo=0, hi=1), rand(12, 2, lo=0.2, hi=0.8)
+    boxes, scores = np.concatenate([corner, corner + size], 1), rand(12, lo=0, hi=1)
+    scores[7] = scores[3]
+    for name, most, iou, least in (("usual", 12, 0.5, 0.0), ("few", 3, 0.5, 0.0), ("strict", 12, 0.1, 0.3), ("loose", 12, 0.9, -1.0)):
+        at, count = tf.raw_ops.NonMaxSuppressionV4(boxes=boxes.astype(np.float32), scores=scores.astype(np.float32), max_output_size=most,
+                                                   iou_threshold=iou, score_threshold=least, pad_to_max_output_size=True)
+        at = np.where(np.arange(most) < count.numpy(), at.numpy(), -1)
+        case("nms_" + name, "non_max_suppression", dict(max_outputs=most, iou_threshold=iou, score_threshold=least), [boxes, scores],
+             [at, count.numpy()])
+
+
+def reverse_cases():
+    x = rand(2, 3, 4)
+    for axis in (0, 1, -1):
+        case("reverse_%d" % axis, "reverse", dict(axis=axis), [x], [tf.reverse(x, [axis]).numpy()])
+
+
 if __name__ == "__main__":
     print("# made by make_op_values.py with TensorFlow %s; do not edit" % tf.__version__)
-    for part in (conv_cases, transpose_cases, pool_cases, lrn_cases, norm_cases, matmul_cases, loss_cases, activation_cases):
+    for part in (conv_cases, transpose_cases, pool_cases, lrn_cases, norm_cases, matmul_cases, loss_cases, activation_cases, recurrent_cases,
+                 resize_cases, box_cases, reverse_cases):
         part()
     sys.stdout.flush()

@@ -96,7 +96,7 @@ static void check_shape(const yk_op *op, const yk_case *c, const built *b, uint1
 /* Gradients that have none of their own: layers are not differentiated twice through these. An exact list. */
 static bool refuses(const yk_op *op) {
   static const char *const list[] = { "reduce_prod_grad", "max_pool_grad", "lrn_grad", "batch_norm_grad", "batch_norm_infer_grad",
-                                      "layer_norm_grad" };
+                                      "layer_norm_grad", "lstm_grad", "gru_grad", "simple_rnn_grad" };
   for (size_t i = 0; i < sizeof list / sizeof *list; i++)
     if (!strcmp(op->name, list[i])) return true;
   return false;

@@ -235,6 +235,12 @@ static int varies(const yk_op *op, const void *attrs, const opcase *c, uint16_t 
   return port && (YK_FLOATS & YK_T(c->in[i].dtype)) && !(port->flags & (YK_PORT_NODIFF | YK_PORT_SHAPE));
 }
 
+static int by_product(const yk_op *op, uint16_t k) {
+  uint16_t n = 0;
+  while (op->out[n].name) n++;
+  return k < n && (op->out[k].flags & YK_PORT_NODIFF);
+}
+
 /* Placeholders, the node, and values for all inputs; values[] are the caller's to free. */
 static yk_code point_of(const yk_op *op, const yk_case *c, const opcase *shapes, gradcheck_point *p, double **values) {
   yk_value in[OPCASE_MOST], y;
@@ -253,7 +259,8 @@ static yk_code point_of(const yk_op *op, const yk_case *c, const opcase *shapes,
     }
   }
   y = yk_add_node(p->g, op, c->attrs, in, shapes->n, nout);
-  for (uint16_t k = 0; k < nout && y.id; k++) p->y[p->ny++] = yk_output(p->g, y, k);
+  for (uint16_t k = 0; k < nout && y.id; k++)
+    if (!by_product(op, k)) p->y[p->ny++] = yk_output(p->g, y, k);
   return yk_graph_status(p->g);
 }
 

@@ -123,7 +123,7 @@ static yk_code compute(ref_eval *e, const yk_node *n, call *c) {
   for (uint16_t i = 0; i < n->nin; i++) {
     const slot *s = &e->at[n->in[i]];
     const yk_port *port = yk__op_in_port(n->op, n->attrs, n->nin, i);
-    int writes = port && (port->flags & YK_PORT_WRITE), storage = is_variable(e->g->node[e->g->value[n->in[i]].node]);
+    int writes = port && (port->flags & YK_PORT_WRITE), storage = n->in[i] && is_variable(e->g->node[e->g->value[n->in[i]].node]);
     c->din[i] = s->desc;
     if (storage && !s->data) {                       /* the first assign gives it room */
       YK_TRY(hold(&e->at[n->in[i]], &e->g->value[n->in[i]].desc));

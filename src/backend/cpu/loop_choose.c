@@ -46,6 +46,8 @@ static const yk_body_table *softmax_bodies(void) { PICK(yk_body_table, yk__softm
 static const yk_body_table *norm_bodies(void) { PICK(yk_body_table, yk__norm_table); }
 static const yk_body_table *pool_bodies(void) { PICK(yk_body_table, yk__pool_table); }
 static const yk_body_table *conv_bodies(void) { PICK(yk_body_table, yk__conv_table); }
+static const yk_body_table *rnn_bodies(void) { PICK(yk_body_table, yk__rnn_table); }
+static const yk_body_table *picture_bodies(void) { PICK(yk_body_table, yk__picture_table); }
 static const yk_body_table *matmul_bodies(void) { PICK(yk_body_table, yk__matmul_table); }
 
 const yk_body_table *yk__loop_bodies(yk_loop_subject subject) {
@@ -54,6 +56,8 @@ const yk_body_table *yk__loop_bodies(yk_loop_subject subject) {
     case LOOP_NORM: return norm_bodies();
     case LOOP_POOL: return pool_bodies();
     case LOOP_CONV: return conv_bodies();
+    case LOOP_RNN: return rnn_bodies();
+    case LOOP_PICTURE: return picture_bodies();
     default: return matmul_bodies();
   }
 }

@@ -345,6 +345,19 @@ yk_code yk__cpu_loop_batch_shard_grad(yk_cpu_prepare *p) {
   return YK_OK;
 }
 
+yk_code yk__cpu_loop_reverse(yk_cpu_prepare *p) {
+  const yk_desc *x = &p->k->in[0];
+  const uint32_t axis = yk__loop_axis(x, axis_of(p->k->attrs));
+  int64_t stride[YK_MAX_RANK] = { 0 };
+  move *m;
+  YK_TRY(move_new(p, 1, "plain:reverse", &m));
+  dense_strides(x, stride);
+  m->at[0].from = (x->dim[axis] - 1) * stride[axis];
+  for (uint32_t i = 0; i < x->rank; i++) add_dim(&m->at[0], x->dim[i], i == axis ? -stride[i] : stride[i], stride[i]);
+  close_dims(&m->at[0]);
+  return YK_OK;
+}
+
 yk_code yk__cpu_loop_tile(yk_cpu_prepare *p) {
   const yk_desc *x = &p->k->in[0], *y = &p->k->out[0];
   int64_t ss[YK_MAX_RANK], ds[YK_MAX_RANK];

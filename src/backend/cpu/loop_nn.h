@@ -15,7 +15,7 @@ typedef yk_code (*yk_loop_run)(const yk_kernel *k, void *const *arg, void *works
 /* Bodies by position in the subject's own list, then f32 and f64. */
 enum { LOOP_MAX_BODIES = 12 };
 typedef struct yk_body_table { yk_loop_run body[LOOP_MAX_BODIES][2]; } yk_body_table;
-typedef enum yk_loop_subject { LOOP_SOFTMAX, LOOP_NORM, LOOP_POOL, LOOP_CONV, LOOP_MATMUL } yk_loop_subject;
+typedef enum yk_loop_subject { LOOP_SOFTMAX, LOOP_NORM, LOOP_POOL, LOOP_CONV, LOOP_MATMUL, LOOP_RNN, LOOP_PICTURE } yk_loop_subject;
 const yk_body_table *yk__loop_bodies(yk_loop_subject subject);       /* of this machine */
 
 typedef struct yk_loop_body { yk_loop_run body; uint64_t at[LOOP_MAX_ARGS]; } yk_loop_body;

@@ -45,6 +45,7 @@ typedef struct yk_hook {
   yk_code (*end)(void *self, yk_monitored *m);
   void    (*free)(void *self);
   void    *self;
+  bool     first;                    /* its after_run comes before those of the others */
 } yk_hook;
 void yk_hook_free(yk_hook *h);       /* calls h->free and empties *h; NULL and {0} are fine */
 
@@ -54,8 +55,16 @@ typedef struct yk_hook_timer { int64_t steps; double seconds; } yk_hook_timer;
 /* The hooks that there are. Each fills in *out, for yk_hook_free(); arrays and texts are copied. EINVAL: numbers that make no sense. */
 /* Stop once the global step is `last`, or `count` more than when the session was made (one of them is 0). */
 yk_code yk_hook_stop_at_step(int64_t count, int64_t last, yk_hook *out) YK_CHECKED;
-/* A NaN in `loss`, a scalar: EINVAL that names it and the step; with `stop`, an end without an error. Infinities pass. */
+/*
+ * A NaN in `loss`, a scalar: EINVAL that names it and the step; with `stop`, an end without an error. Infinities pass. The last good weights
+ * are kept: where the update is under a guard (yk_all_good()) they are still there; otherwise the variables get the values of the newest
+ * checkpoint in the session's folder, and without one no checkpoint is written any more. It acts before all other hooks.
+ */
 yk_code yk_hook_nan(yk_value loss, bool stop, yk_hook *out) YK_CHECKED;
+/* The same, and goes over the run once more (yk_step_examine()) to name operation, line, device and row of the batch. What is fed is fed again;
+ * `rewind`, unless NULL, is called first and moves a queue back by the batch (yk_queue_seek()). */
+typedef yk_code (*yk_rewind_fn)(void *arg);
+yk_code yk_hook_nan_examine(yk_value loss, bool stop, yk_rewind_fn rewind, void *arg, yk_hook *out) YK_CHECKED;
 /* "tag = value, tag = value (0.123 sec)": the first run, then by the timer, in runs of this process; at_end: once more in the end. tags
  * NULL: the names of the values. Lines go to `print`, or where that is NULL to the log. */
 typedef void (*yk_print_fn)(void *arg, const char *line);
@@ -80,6 +89,18 @@ yk_code yk_hook_feed(yk_feed_fn fn, void *arg, yk_hook *out) YK_CHECKED;
 /* Before the first run, wait until the global step has reached `step`, looking twice a second. */
 yk_code yk_hook_wait_for_step(int64_t step, yk_hook *out) YK_CHECKED;
 
+/* ---- a chief and workers --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Threads of one process that train one graph: a chief, which restores or initialises and saves, and workers, which wait for that and then run
+ * steps of their own in the chief's session. Each opens a monitored session with the same team and graph. A worker's hooks find the graph final
+ * in begin(): what they need must be there. The training ends when the chief stops, closes or fails; a worker that ends leaves the others alone.
+ */
+typedef struct yk_monitored_team yk_monitored_team;
+/* For workers 1 to `workers`, not all of which have to come. EINVAL: fewer than 1. *out: yk_monitored_team_free(), when all have closed. */
+yk_code yk_monitored_team_new(int32_t workers, yk_monitored_team **out) YK_CHECKED;
+void    yk_monitored_team_free(yk_monitored_team *t);
+
 /* ---- the session --------------------------------------------------------------------------------------------------------- */
 
 typedef struct yk_monitored_options {
@@ -96,13 +117,19 @@ typedef struct yk_monitored_options {
   yk_coordinator *coordinator;       /* stopped and joined in the end; stays the caller's. NULL = none */
   int64_t grace_ms;                  /* for that; 0 = 120000 */
   size_t nhooks; const yk_hook *hooks;   /* called after the built-in ones, which are: step counter, summaries, checkpoints. Must outlive it */
+  yk_monitored_team *team;           /* NULL = alone */
+  int32_t worker;                    /* of the team; 0 = the chief. A worker has nothing of its own but hooks: no session options, folders,
+                                        summaries, initializers */
+  int64_t wait_ms;                   /* longest wait of a worker for the chief's variables, and of the chief, in the end, for its workers; 0 = the
+                                        setting "timeout_ms" (ten minutes) */
 } yk_monitored_options;
 #define YK_MONITORED_OPTIONS_INIT { .size = sizeof(yk_monitored_options) }
 
 /*
  * begin() of every hook; then the graph is final; a session is opened; variables are restored, or initialised; all must have values then
  * (EINVAL with the names of those that do not); created() of every hook. *out: yk_monitored_close(). Errors: EINVAL, what sessions,
- * checkpoints and hooks report.
+ * checkpoints and hooks report. A worker waits until the chief has come that far (EBUSY: out of time, the message names who is missing), and
+ * gets the chief's failure, or ERANGE if the training has ended; then begin() and created() of its hooks.
  */
 yk_code yk_monitored_open(yk_graph *g, const yk_monitored_options *options, yk_monitored **out) YK_CHECKED;
 /*
@@ -110,7 +137,7 @@ yk_code yk_monitored_open(yk_graph *g, const yk_monitored_options *options, yk_m
  * and fetches and kept, so a run allocates nothing but what hooks do. out: [nfetch], borrowed until the next run; NULL if there are none.
  * Errors: EINVAL after yk_monitored_should_stop(), or where two feed the same value, naming both; ERANGE at the end of the data, which is
  * a good end; what the run and the hooks report, after which no end() is called. EPEER makes the session anew from its newest checkpoint
- * and tries again, three times.
+ * and tries again, three times, but not in a team. A worker gets ERANGE once the chief has stopped, or the chief's failure.
  */
 yk_code yk_monitored_run(yk_monitored *m, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
                          const yk_value *targets, const yk_tensor *const **out) YK_CHECKED;
@@ -119,7 +146,8 @@ void yk_monitored_request_stop(yk_monitored *m);
 yk_session *yk_monitored_session(yk_monitored *m);      /* borrowed; may be another one after a run */
 /* The global step as it is now; 0 if the graph has none. */
 yk_code yk_monitored_step(yk_monitored *m, int64_t *out) YK_CHECKED;
-/* end() of every hook unless something failed, then stop and join the coordinator, close the session, free. NULL is fine. The code is that of
+/* The chief of a team first asks all to stop and waits for its workers to close: EBUSY names those that have not, and *m is as before, to be
+ * closed again. Then: end() of every hook unless something failed, then stop and join the coordinator, close the session, free. NULL is fine. The code is that of
  * the first end() or join that failed. */
 yk_code yk_monitored_close(yk_monitored *m) YK_CHECKED;
 

@@ -93,6 +93,8 @@ typedef struct yk_sync_options {
   size_t   naverages; yk_variable *const *averages;    /* NULL = all trainable ones */
   int64_t  last_step;               /* the chief ends when the global step is there; 0 = it does not */
   int64_t  timeout_ms;              /* longest wait of chief and workers; 0 = the setting "timeout_ms" (ten minutes) */
+  bool     guard, nan_only;         /* a NaN or, unless nan_only, an infinity in a worker's gradients fails its step with what made it, and they
+                                       are not given; one in what is applied, after `edit`, or in the rate ends the training and changes nothing */
 } yk_sync_options;
 #define YK_SYNC_OPTIONS_INIT { .size = sizeof(yk_sync_options), .num_tokens = -1 }
 

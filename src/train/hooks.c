@@ -1,5 +1,5 @@
 /*
- * hooks.c - the hooks of monitored sessions: stop, NaN, log lines, step counter, checkpoints, summaries, timelines, ends.
+ * hooks.c - the hooks of monitored sessions: stop, log lines, step counter, checkpoints, summaries, timelines, ends.
  *
  * A hook that acts now and then fetches the global step with every run; what it gets may be one behind, since nothing orders
  * the read and the update, so before it acts it reads the step again.
@@ -11,6 +11,7 @@
 #include <yoke/monitored.h>
 #include "base/log.h"
 #include "base/thread.h"
+#include "train/monitored.h"
 #include "train/train.h"
 
 typedef struct timer { yk_hook_timer t; int64_t last; uint64_t last_ns; bool begun; } timer;
@@ -162,33 +163,13 @@ yk_code yk_hook_stop_at_step(int64_t count, int64_t last, yk_hook *out) {
   return done(h, YK_OK, (yk_hook){ .begin = find_step, .created = stop_created, .before_run = fetch_step, .after_run = stop_after }, out);
 }
 
-/* ---- NaN ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- log lines -------------------------------------------------------------------------------------------------------------------- */
 
 static yk_code fetch_values(void *self, yk_hook_request *r) {
   const hook *h = self;
   for (size_t i = 0; i < h->n; i++) r->fetch[r->nfetch++] = h->value[i];
   return YK_OK;
 }
-
-static yk_code nan_after(void *self, const yk_hook_result *r) {
-  const hook *h = self;
-  int64_t step;
-  if (!isnan(yk_tensor_at(r->fetched[0], 0))) return YK_OK;
-  YK_TRY(yk_monitored_step(r->monitored, &step));
-  if (!h->flag) return YK_FAIL(EINVAL, "'%s' is NaN at global step %lld", h->tag[0], (long long)step);
-  YK_LOG(ERROR, "'%s' is NaN at global step %lld; training stops", h->tag[0], (long long)step);
-  yk_monitored_request_stop(r->monitored);
-  return YK_OK;
-}
-
-yk_code yk_hook_nan(yk_value loss, bool stop, yk_hook *out) {
-  hook *h = new_hook("nan");
-  if (h == NULL) return YK_ENOMEM;
-  h->flag = stop;
-  return done(h, take_values(h, 1, &loss, NULL), (yk_hook){ .begin = name_values, .before_run = fetch_values, .after_run = nan_after }, out);
-}
-
-/* ---- log lines -------------------------------------------------------------------------------------------------------------------- */
 
 static yk_code log_before(void *self, yk_hook_request *r) {
   hook *h = self;
@@ -272,6 +253,10 @@ yk_code yk_hook_step_counter(yk_hook_timer t, yk_summary_writer *writer, yk_prin
 /* ---- checkpoints ---------------------------------------------------------------------------------------------------------------------- */
 
 static yk_code save(hook *h, yk_monitored *m, int64_t step) {
+  if (yk__monitored_spoilt(m)) {
+    YK_LOG(WARNING, "step %lld is not saved: variables hold NaN", (long long)step);
+    return YK_OK;
+  }
   YK_TRY(yk_saver_save(h->saver, yk_monitored_session(m), step, 0, NULL));
   h->saved = step;
   acted(&h->when, step);

@@ -4,10 +4,13 @@
  * A run asks the hooks, gathers feeds and fetches in arrays of fixed size, and finds the prepared step for exactly these
  * values among the last few. So hooks that want something now and then cost two steps, not a compilation each time.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <yoke/monitored.h>
 #include "base/log.h"
+#include "train/monitored.h"
+#include "train/team.h"
 #include "train/train.h"
 
 enum { MOST = 256, KEPT = 8, TRIES = 3, BUILT_IN = 3 };
@@ -25,8 +28,10 @@ struct yk_monitored {
   yk_hook own[BUILT_IN]; size_t nown;
   const yk_hook **hook; added *add; size_t nhook;
   prepared *kept;                /* [KEPT] */
+  prepared *last;                /* what the run under way, or the last one, runs */
   uint64_t runs;
-  bool stop, failed;
+  bool stop, failed, spoilt;
+  bool claimed, ready;           /* a place in the team; of the chief: workers may have its session */
   /* the run under way */
   size_t nfeed, nfetch, ntarget;
   yk_value feed[MOST], fetch[MOST], target[MOST];
@@ -69,19 +74,26 @@ static yk_code fill_variables(yk_monitored *m) {
   return rc == YK_OK ? all_initialised(m) : rc;
 }
 
+static bool is_worker(const yk_monitored *m) { return m->o.team != NULL && m->o.worker > 0; }
+
+/* A worker's session is the chief's. */
 static void drop_session(yk_monitored *m) {
   for (int i = 0; m->kept != NULL && i < KEPT; i++) {
     yk_step_free(m->kept[i].step);
     m->kept[i] = (prepared){ 0 };
   }
-  yk_session_close(m->s);
+  if (!is_worker(m)) yk_session_close(m->s);
   m->s = NULL;
+  m->last = NULL;
 }
 
 static yk_code create(yk_monitored *m) {
   drop_session(m);
-  YK_TRY(yk_session_open(m->g, m->o.session, &m->s));
-  YK_TRY(fill_variables(m));
+  if (is_worker(m)) YK_TRY(yk__team_wait(m->o.team, m->o.worker, m->o.wait_ms, m->g, &m->s));
+  else {
+    YK_TRY(yk_session_open(m->g, m->o.session, &m->s));
+    YK_TRY(fill_variables(m));
+  }
   for (size_t i = 0; i < m->nhook; i++) {
     const yk_hook *h = m->hook[i];
     yk_code rc = h->created != NULL ? h->created(h->self, m) : YK_OK;
@@ -117,24 +129,65 @@ static yk_code built_in(yk_monitored *m) {
   return YK_OK;
 }
 
+/* What is the chief's alone. */
+static yk_code check_worker(const yk_monitored_options *o) {
+  const char *what = o->session != NULL ? "session options" : o->folder != NULL ? "a folder of checkpoints" : !none(o->save) ? "a time to save" :
+                     o->summary_folder != NULL || o->nsummaries > 0 ? "summaries" : o->init.id != 0 || o->local_init.id != 0 ? "initializers" : NULL;
+  if (what == NULL) return YK_OK;
+  return YK_FAIL(EINVAL, "worker %d has %s of its own; those are the chief's: expected hooks at most", o->worker, what);
+}
+
+static yk_code begin_hooks(yk_monitored *m) {
+  for (size_t i = 0; i < m->nhook; i++) {
+    const yk_hook *h = m->hook[i];
+    yk_code rc = h->begin != NULL ? h->begin(h->self, m->g) : YK_OK;
+    if (rc != YK_OK) return yk__fail_prefix(rc, "hook %s", h->name);
+  }
+  return YK_OK;
+}
+
+/* The graph is final once the chief is ready, so its hooks begin after that. */
+static yk_code join(yk_monitored *m) {
+  yk_session *s = NULL;
+  YK_TRY(yk__team_wait(m->o.team, m->o.worker, m->o.wait_ms, m->g, &s));
+  YK_TRY(begin_hooks(m));
+  return create(m);
+}
+
+static yk_code enter_team(yk_monitored *m) {
+  if (m->o.team == NULL) return m->o.worker == 0 ? YK_OK : YK_FAIL(EINVAL, "worker %d without a team", m->o.worker);
+  if (is_worker(m)) YK_TRY(check_worker(&m->o));
+  YK_TRY(yk__team_claim(m->o.team, m->o.worker));
+  m->claimed = true;
+  return YK_OK;
+}
+
 static yk_code open_all(yk_monitored *m) {
-  YK_TRY(yk_graph_status(m->g));
-  YK_TRY(built_in(m));
+  YK_TRY(enter_team(m));
+  if (!is_worker(m)) YK_TRY(yk_graph_status(m->g));
+  if (!is_worker(m)) YK_TRY(built_in(m));
   m->hook = yk__calloc(m->nown + m->o.nhooks + 1, sizeof(yk_hook *));
   m->add = yk__calloc(m->nown + m->o.nhooks + 1, sizeof *m->add);
   m->kept = yk__calloc(KEPT, sizeof *m->kept);
   if (m->hook == NULL || m->add == NULL || m->kept == NULL) return YK_ENOMEM;
   for (size_t i = 0; i < m->nown; i++) m->hook[m->nhook++] = &m->own[i];
   for (size_t i = 0; i < m->o.nhooks; i++) m->hook[m->nhook++] = &m->o.hooks[i];
-  for (size_t i = 0; i < m->nhook; i++) {
-    const yk_hook *h = m->hook[i];
-    yk_code rc = h->begin != NULL ? h->begin(h->self, m->g) : YK_OK;
-    if (rc != YK_OK) return yk__fail_prefix(rc, "hook %s", h->name);
-  }
+  if (is_worker(m)) return join(m);
+  YK_TRY(begin_hooks(m));
+  if (m->o.team != NULL) yk_global_step(m->g);         /* hooks of workers read it */
   if (m->o.init.id == 0) m->o.init = yk_global_variables_initializer(m->g);
   YK_TRY(yk_graph_status(m->g));
   yk__graph_freeze(m->g);
-  return create(m);
+  YK_TRY(create(m));
+  m->ready = m->o.team != NULL;
+  if (m->ready) yk__team_ready(m->o.team, m->g, m->s);
+  return YK_OK;
+}
+
+/* The chief's end is everybody's: `why` with this thread's message. */
+static void stop(yk_monitored *m, yk_code why) {
+  m->stop = true;
+  if (m->claimed && !is_worker(m)) yk__team_stop(m->o.team, why == YK_ERANGE ? YK_OK : why);
 }
 
 yk_code yk_monitored_open(yk_graph *g, const yk_monitored_options *options, yk_monitored **out) {
@@ -153,6 +206,7 @@ yk_code yk_monitored_open(yk_graph *g, const yk_monitored_options *options, yk_m
   char why[YK__ERROR_BYTES];
   snprintf(why, sizeof why, "%s", yk_error_message());
   m->failed = true;
+  stop(m, rc);
   if (yk_monitored_close(m) != YK_OK) yk_error_clear();
   return yk__fail(rc, __FILE__, __LINE__, "%s", why);
 }
@@ -227,9 +281,20 @@ static yk_code find_step(yk_monitored *m, prepared **out) {
 static yk_code once(yk_monitored *m, bool trace, const yk_tensor *const **got) {
   prepared *p = NULL;
   YK_TRY(find_step(m, &p));
+  m->last = p;
   p->used = ++m->runs;
   if (trace) YK_TRY(yk_trace_start(m->s));
   return yk_step_run(p->step, m->tensor, got);
+}
+
+static yk_code tell_hooks(yk_monitored *m, const yk_tensor *const *got, bool first) {
+  for (size_t i = 0; i < m->nhook; i++) {
+    const yk_hook *h = m->hook[i];
+    yk_hook_result r = { m, m->s, got + m->add[i].first };
+    yk_code rc = h->after_run != NULL && h->first == first ? h->after_run(h->self, &r) : YK_OK;
+    if (rc != YK_OK) return yk__fail_prefix(rc, "hook %s", h->name);
+  }
+  return YK_OK;
 }
 
 static yk_code run(yk_monitored *m, size_t nfeed, const yk_feed *feeds, size_t nfetch, const yk_value *fetches, size_t ntarget,
@@ -242,19 +307,15 @@ static yk_code run(yk_monitored *m, size_t nfeed, const yk_feed *feeds, size_t n
   YK_TRY(add_values(ntarget, targets, m->target, &m->ntarget, "targets"));
   YK_TRY(ask_hooks(m, &trace));
   yk_code rc = once(m, trace, &got);
-  for (int i = 0; i < TRIES && rc == YK_EPEER; i++) {
+  for (int i = 0; i < TRIES && rc == YK_EPEER && m->o.team == NULL; i++) {
     YK_LOG(WARNING, "the session is made anew: %s", yk_error_message());
     yk_error_clear();
     rc = create(m);
     if (rc == YK_OK) rc = once(m, trace, &got);
   }
   if (rc != YK_OK) return rc;
-  for (size_t i = 0; i < m->nhook; i++) {
-    const yk_hook *h = m->hook[i];
-    yk_hook_result r = { m, m->s, got + m->add[i].first };
-    rc = h->after_run != NULL ? h->after_run(h->self, &r) : YK_OK;
-    if (rc != YK_OK) return yk__fail_prefix(rc, "hook %s", h->name);
-  }
+  YK_TRY(tell_hooks(m, got, true));
+  YK_TRY(tell_hooks(m, got, false));
   if (out != NULL) *out = got;
   return YK_OK;
 }
@@ -263,17 +324,21 @@ yk_code yk_monitored_run(yk_monitored *m, size_t nfeed, const yk_feed *feeds, si
                          const yk_value *targets, const yk_tensor *const **out) {
   if (m == NULL) return YK_FAIL(EINVAL, "yk_monitored_run: NULL session");
   if (m->stop) return YK_FAIL(EINVAL, "the monitored session was to stop: ask yk_monitored_should_stop() before each run");
-  yk_code rc = run(m, nfeed, feeds, nfetch, fetches, ntarget, targets, out);
-  if (rc != YK_OK) m->stop = true;
+  yk_code rc = is_worker(m) ? yk__team_ended(m->o.team) : YK_OK;
+  if (rc == YK_OK) rc = run(m, nfeed, feeds, nfetch, fetches, ntarget, targets, out);
+  if (rc != YK_OK) stop(m, rc);
   if (rc != YK_OK && rc != YK_ERANGE) m->failed = true;
   return rc;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------------------------- */
 
-bool yk_monitored_should_stop(const yk_monitored *m) { return m == NULL || m->stop ||
-    (m->o.coordinator && yk_coordinator_should_stop(m->o.coordinator)); }
-void yk_monitored_request_stop(yk_monitored *m) { if (m) m->stop = true; }
+bool yk_monitored_should_stop(const yk_monitored *m) {
+  return m == NULL || m->stop || (m->o.coordinator && yk_coordinator_should_stop(m->o.coordinator)) ||
+         (is_worker(m) && yk__team_stopped(m->o.team));
+}
+
+void yk_monitored_request_stop(yk_monitored *m) { if (m) stop(m, YK_OK); }
 yk_session *yk_monitored_session(yk_monitored *m) { return m->s; }
 
 yk_code yk_monitored_step(yk_monitored *m, int64_t *out) {
@@ -287,6 +352,64 @@ yk_code yk_monitored_step(yk_monitored *m, int64_t *out) {
   return YK_OK;
 }
 
+/* ---- after a NaN ------------------------------------------------------------------------------------------------------------- */
+
+yk_code yk__monitored_examine(yk_monitored *m, yk_finding *out) {
+  if (m->last == NULL) return YK_FAIL(EINVAL, "there is no run to go over");
+  return yk_step_examine(m->last->step, m->tensor, out);
+}
+
+static bool has_nan(const yk_tensor *t) {
+  if ((YK_T(yk_tensor_desc(t)->dtype) & YK_FLOATS) == 0) return false;
+  for (int64_t i = 0; i < yk_tensor_count(t); i++)
+    if (isnan(yk_tensor_at(t, i))) return true;
+  return false;
+}
+
+/* The first variable that holds one; NULL: none does. */
+static yk_code find_bad(yk_monitored *m, const char **name) {
+  *name = NULL;
+  for (size_t i = 0; i < yk_variable_count(m->g) && *name == NULL; i++) {
+    yk_tensor *t = NULL;
+    YK_TRY(yk_variable_fetch(m->s, yk_variable_get(m->g, i), &t));
+    if (has_nan(t)) *name = yk_variable_name(yk_variable_get(m->g, i));
+    yk_tensor_free(t);
+  }
+  return YK_OK;
+}
+
+/* From the newest checkpoint, if there is one. */
+static yk_code go_back(yk_monitored *m, const char *bad, yk_str *text) {
+  yk_checkpoint *c = NULL;
+  yk_code rc = m->saver != NULL && yk_saver_latest(m->saver) != NULL ? yk_checkpoint_latest(m->o.folder, &c) : YK_ENOTFOUND;
+  if (rc == YK_OK) rc = yk_checkpoint_restore(c, m->s, NULL);
+  if (rc == YK_OK)
+    yk__str_add(text, "'%s' held it too, so the variables are those of '%s' again", bad, yk_checkpoint_path(c));
+  yk_checkpoint_close(c);
+  if (rc == YK_OK || rc != YK_ENOTFOUND) return rc;
+  yk_error_clear();
+  m->spoilt = true;
+  if (m->o.team != NULL) yk__team_spoil(m->o.team);
+  yk__str_add(text, "'%s' holds it too, and there is no checkpoint to go back to: nothing is saved any more", bad);
+  return YK_OK;
+}
+
+yk_code yk__monitored_keep(yk_monitored *m, char **text) {
+  const char *bad;
+  yk_str s = { 0 };
+  YK_TRY(find_bad(m, &bad));
+  yk_code rc = YK_OK;
+  if (bad == NULL) yk__str_add(&s, "no variable holds it");
+  else rc = go_back(m, bad, &s);
+  if (rc == YK_OK) return yk__str_take(&s, text);
+  yk__str_free(&s);
+  return rc;
+}
+
+bool yk__monitored_spoilt(yk_monitored *m) { return m->spoilt || (m->o.team != NULL && yk__team_spoilt(m->o.team)); }
+
+/* ---- the end ----------------------------------------------------------------------------------------------------------------- */
+
 static yk_code end_hooks(yk_monitored *m) {
   for (size_t i = 0; i < m->nhook; i++) {
     const yk_hook *h = m->hook[i];
@@ -298,6 +421,10 @@ static yk_code end_hooks(yk_monitored *m) {
 
 yk_code yk_monitored_close(yk_monitored *m) {
   if (m == NULL) return YK_OK;
+  if (m->claimed && !is_worker(m)) {
+    stop(m, YK_OK);
+    if (m->ready) YK_TRY(yk__team_empty(m->o.team, m->o.wait_ms));
+  }
   yk_code rc = m->failed ? YK_OK : end_hooks(m), now;
   if (m->o.coordinator != NULL) {
     yk_coordinator_request_stop(m->o.coordinator, YK_OK);
@@ -310,6 +437,7 @@ yk_code yk_monitored_close(yk_monitored *m) {
   now = yk_summary_close(m->writer);
   if (rc == YK_OK) rc = now;
   drop_session(m);
+  if (m->claimed) yk__team_leave(m->o.team, m->o.worker);
   yk__free(m->kept);
   yk__free(m->hook);
   yk__free(m->add);

@@ -5,6 +5,7 @@
  * optimizer, schedule, clipping and global step are the graph's as ever, and no step waits for another.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include "train/options.h"
 #include "train/sync.h"
@@ -27,6 +28,7 @@ struct yk_sync_replicas {
   yk_value *fed;                     /* [nfetch] the means */
   yk_tensor **mean;                  /* [nfetch] */
   yk_value train, after, averages;   /* the update; the global step after it */
+  yk_value good;                     /* with a guard: did it change anything? */
   yk_session *s;
   yk_step *update, *average;         /* average NULL: none */
   yk_thread chief;
@@ -132,7 +134,13 @@ static void update(const char *where, yk_sync_replicas *x) {
     if (s->sparse) *fed++ = s->mean[1];
   }
   if (g->status == YK_OK && x->o.edit) x->o.edit(g, x->nvar, mean, x->o.arg);
+  if (x->o.guard && g->status == YK_OK) {
+    yk_value rate = x->o.optimizer.learning_rate;
+    x->good = yk_all_good_at(where, g, rate.id != 0, &rate, x->nvar, mean, x->o.nan_only);
+  }
+  if (x->good.id != 0) yk_guard_push_at(where, g, x->good);
   x->train = yk_apply_gradients_at(where, g, &x->o.optimizer, x->nvar, mean, x->o.global_step);
+  if (x->good.id != 0) yk_guard_pop_at(where, g);
   if (g->status == YK_OK) {
     yk_control_push_at(where, g, 1, &x->train);
     x->after = yk_identity_at(where, g, yk_read(x->o.global_step));
@@ -218,11 +226,37 @@ yk_code yk_sync_replicas_build_at(const char *where, yk_graph *g, const yk_sync_
 
 static int64_t as_int(const yk_tensor *t) { return (int64_t)yk_tensor_at(t, 0); }
 
+static double element(const yk_tensor *t, int64_t i) {
+  return yk_tensor_desc(t)->dtype == YK_F32 ? (double)((const float *)yk_tensor_data(t))[i] : yk_tensor_at(t, i);
+}
+
+/* Does one of these tensors, gradients as workers fetch and the chief feeds them, hold what the guard looks for? The variable, or NULL. */
+static const char *not_finite(const yk_sync_replicas *x, const yk_tensor *const *grad) {
+  for (size_t i = 0, k = 0; i < x->nvar; k += x->var[i++].sparse ? 2 : 1)
+    for (int64_t e = 0, n = yk_tensor_count(grad[k]); e < n; e++) {
+      double v = element(grad[k], e);
+      if (x->o.nan_only ? isnan(v) : !isfinite(v)) return yk_variable_name(x->var[i].v);
+    }
+  return NULL;
+}
+
+/* The update changed nothing: of what, as far as can be seen? */
+static yk_code refused(yk_sync_replicas *x, int64_t global_step) {
+  const char *name = not_finite(x, (const yk_tensor *const *)x->mean);
+  const char *what = x->o.nan_only ? "a NaN" : "a NaN or an infinity";
+  if (name != NULL)
+    return YK_FAIL(EINVAL, "%s: the chief's update after global step %" PRId64 ": the gradients of '%s' hold %s; it changed nothing", x->core->name,
+                   global_step, name, what);
+  return YK_FAIL(EINVAL, "%s: the chief's update after global step %" PRId64 ": the learning rate, or what was built on the gradients, holds %s; it "
+                 "changed nothing", x->core->name, global_step, what);
+}
+
 /* The means are there: one update. */
 static yk_code apply(yk_sync_replicas *x, int64_t *global_step) {
   const yk_tensor *const *out;
   yk_code rc = yk_step_run(x->update, (const yk_tensor *const *)x->mean, &out);
   if (rc != YK_OK) return yk__fail_prefix(rc, "%s: the chief's update after global step %" PRId64, x->core->name, *global_step);
+  if (x->good.id != 0 && yk_tensor_at(out[1], 0) == 0) return refused(x, *global_step);
   *global_step = as_int(out[0]);
   YK_TRY(yk__sync_publish(x->core, *global_step, x->o.last_step > 0 && *global_step >= x->o.last_step));
   rc = x->average ? yk_step_run(x->average, NULL, NULL) : YK_OK;
@@ -261,7 +295,8 @@ static yk_code ready(yk_sync_replicas *x, yk_session *s, int64_t *global_step) {
 static yk_code begin(yk_sync_replicas *x, yk_session *s) {
   int64_t global_step = 0;
   YK_TRY(ready(x, s, &global_step));
-  YK_TRY(yk_step_prepare(s, x->nfetch, x->fed, 1, &x->after, 1, &x->train, &x->update));
+  yk_value fetch[2] = { x->after, x->good };
+  YK_TRY(yk_step_prepare(s, x->nfetch, x->fed, x->good.id != 0 ? 2 : 1, fetch, 1, &x->train, &x->update));
   if (x->averages.id != 0) YK_TRY(yk_step_prepare(s, 0, NULL, 0, NULL, 1, &x->averages, &x->average));
   YK_TRY(yk__sync_begin(x->core, global_step, x->o.num_tokens));
   return yk__thread_start(&x->chief, "sync-chief", chief, x);
@@ -350,6 +385,24 @@ yk_code yk_sync_worker_open(yk_sync_replicas *sync, int32_t index, size_t nfeed,
   return rc;
 }
 
+/* The worker's step made gradients that must not be given: go over it again. */
+static yk_code examined(const yk_sync_worker *w, const yk_tensor *const *feeds, const char *variable) {
+  yk_finding f = YK_FINDING_INIT;
+  char *text = NULL;
+  yk_code rc = yk_step_examine(w->step, feeds, &f);
+  if (rc == YK_OK && f.kind != YK_FOUND_NOTHING) rc = yk_finding_text(&f, &text);
+  if (rc != YK_OK) yk_error_clear();                 /* the failure is the gradient, not that its origin cannot be told */
+  rc = YK_FAIL(EINVAL, "the gradients of '%s' hold %s%s%s; they were not given", variable, w->sync->o.nan_only ? "a NaN" : "a NaN or an infinity",
+               text != NULL ? ": " : "", text != NULL ? text : "");
+  yk_free(text);
+  return rc;
+}
+
+static yk_code look_at(const yk_sync_worker *w, const yk_tensor *const *feeds, const yk_tensor *const *grads) {
+  const char *variable = w->sync->o.guard ? not_finite(w->sync, grads) : NULL;
+  return variable != NULL ? examined(w, feeds, variable) : YK_OK;
+}
+
 yk_code yk_sync_worker_run(yk_sync_worker *worker, const yk_tensor *const *feeds, const yk_tensor *const **fetched) {
   const yk_tensor *const *out;
   if (worker == NULL) return YK_FAIL(EINVAL, "yk_sync_worker_run: NULL worker");
@@ -357,6 +410,7 @@ yk_code yk_sync_worker_run(yk_sync_worker *worker, const yk_tensor *const *feeds
   YK_TRY(yk__sync_ended(c));
   if (!yk__sync_holds(c, worker->index)) YK_TRY(yk__sync_token(c, worker->index));
   yk_code rc = yk_step_run(worker->step, feeds, &out);
+  if (rc == YK_OK) rc = look_at(worker, feeds, out + worker->nfetch);
   if (rc == YK_OK) rc = yk__sync_apply(c, worker->index, out + worker->nfetch);
   if (rc != YK_OK) {
     yk__sync_failed(c, worker->index, rc);

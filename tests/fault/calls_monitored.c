@@ -79,6 +79,12 @@ static const yk_hook_timer often = { .steps = 2 };
 static yk_code feeds(void *arg, yk_hook_request *r) { (void)arg; (void)r; return YK_OK; }
 static yk_code stop_at(void) { return yk_hook_stop_at_step(3, 0, &hook); }
 static yk_code nan_hook(void) { return yk_hook_nan(loss, false, &hook); }
+static yk_code nan_examine(void) { return yk_hook_nan_examine(loss, false, NULL, NULL, &hook); }
+static yk_monitored_team *team;
+static void no_team(void) { team = NULL; }
+static yk_code new_team(void) { return yk_monitored_team_new(3, &team); }
+static void not_made(void) { assert_null(team); }
+static void free_team(void) { yk_monitored_team_free(team); }
 static yk_code logging(void) { return yk_hook_logging(1, &loss, (const char *const[]){ "loss" }, often, true, NULL, NULL, &hook); }
 static yk_code counter(void) { return yk_hook_step_counter(often, writer, NULL, NULL, &hook); }
 static yk_code checkpoint(void) { return yk_hook_checkpoint(saver, often, NULL, NULL, &hook); }
@@ -94,8 +100,10 @@ const fault_case fault_monitored[] = {
     .survives = true, .stride = 7, .least = 20 },
   { .names = "yk_monitored_run", .open = graph, .call = run_and_open, .intact = not_opened, .close = close_monitored,
     .survives = true, .stride = 13, .least = 20 },       /* idle plans give way */
+  { .names = "yk_monitored_team_new", .open = no_team, .call = new_team, .intact = not_made, .close = free_team, .least = 1 },
   { .names = "yk_monitored_step", .open = opened, .call = step, .close = close_monitored, .least = 1 },
-  HOOK("yk_hook_stop_at_step", stop_at), HOOK("yk_hook_nan", nan_hook), HOOK("yk_hook_logging", logging), HOOK("yk_hook_profiler", profiler),
+  HOOK("yk_hook_stop_at_step", stop_at), HOOK("yk_hook_nan", nan_hook), HOOK("yk_hook_nan_examine", nan_examine), HOOK("yk_hook_logging", logging),
+  HOOK("yk_hook_profiler", profiler),
   HOOK("yk_hook_final_op", final_op), HOOK("yk_hook_feed", feed), HOOK("yk_hook_wait_for_step", wait_for),
   { .names = "yk_hook_step_counter", .open = files, .call = counter, .intact = no_hook, .close = close_files, .least = 1 },
   { .names = "yk_hook_checkpoint", .open = files, .call = checkpoint, .intact = no_hook, .close = close_files, .least = 1 },

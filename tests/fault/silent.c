@@ -11,7 +11,7 @@
 const char *const fault_freeing[] = {
   "yk_dataset_free", "yk_free", "yk_graph_free", "yk_queue_close", "yk_session_close", "yk_step_free", "yk_tensor_free",
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
-  "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_tensor_queue_free", "yk_coordinator_free",
+  "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_monitored_team_free", "yk_tensor_queue_free", "yk_coordinator_free",
       "yk_accumulator_free", "yk_sync_worker_leave",
   "yk_sync_replicas_free", NULL,
 };

@@ -90,6 +90,52 @@ static void test_two_of_two(void **state) {
   lab_end(&l);
 }
 
+/* A worker whose gradient is not finite fails with what made it, and gives nothing; what is applied is looked at too. */
+static void to_infinity(yk_graph *g, size_t n, yk_gradient *mean, void *arg) {
+  (void)arg;
+  for (size_t i = 0; i < n; i++) mean[i].grad = yk_div(g, mean[i].grad, yk_scalar_f32(g, 0));
+}
+
+static void test_guard(void **state) {
+  static const float grads[3][2] = { { 0.25f }, { INFINITY }, { NAN } };
+  static const struct { int grad; bool nan_only, edit; const char *says; } cases[] = {
+    { 1, false, false, "worker 0: the gradients of 'w' hold a NaN or an infinity: " },
+    { 2, true, false, "worker 0: the gradients of 'w' hold a NaN: NaN, in what was fed to 'c'" },
+    { 0, false, true, "the chief's update after global step 0: the learning rate, or what was built on the gradients, holds a NaN or an infinity" },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    lab l;
+    yk_sync_options o = options(1, 1, 1, 0);
+    yk_sync_report r = YK_SYNC_REPORT_INIT;
+    lab_new(&l, 1, YK_SCALAR);
+    o.last_step = 3;
+    o.guard = true;
+    o.nan_only = cases[i].nan_only;
+    if (cases[i].edit) o.edit = to_infinity;
+    CHECK_OK(yk_sync_replicas_build(l.r.g, &o, 1, l.loss, &l.sync));
+    rig_open(&l.r, 0);
+    plan p = { .l = &l, .grad = &grads[cases[i].grad], .steps = { endless } };
+    CHECK_CODE(yk_sync_replicas_train(l.sync, l.r.s, work, &p), YK_EINVAL, cases[i].says);
+    CHECK_NEAR(rig_value(&l.r, l.w, 0), 0, 0);
+    CHECK_NEAR(rig_value(&l.r, l.step, 0), 0, 0);
+    CHECK_OK(yk_sync_replicas_report(l.sync, &r));
+    CHECK_INT(r.updates, 0);
+    lab_end(&l);
+  }
+  lab l;                                             /* and what is fine is not in its way */
+  yk_sync_options o = options(1, 1, 1, 0);
+  lab_new(&l, 1, YK_SCALAR);
+  o.last_step = 3;
+  o.guard = true;
+  CHECK_OK(yk_sync_replicas_build(l.r.g, &o, 1, l.loss, &l.sync));
+  rig_open(&l.r, 0);
+  plan p = { .l = &l, .grad = grads, .steps = { endless } };
+  CHECK_OK(yk_sync_replicas_train(l.sync, l.r.s, work, &p));
+  CHECK_NEAR(rig_value(&l.r, l.w, 0), -0.75, 0);
+  lab_end(&l);
+}
+
 /* The same by Adam and a schedule, and by hand: one loss that is the mean of both. */
 static void train_alone(double w[2], int steps, double *shadow) {
   rig r;
@@ -532,7 +578,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_two_of_two), cmocka_unit_test(test_adam_and_schedule), cmocka_unit_test(test_clipped),
+    cmocka_unit_test(test_two_of_two), cmocka_unit_test(test_guard), cmocka_unit_test(test_adam_and_schedule), cmocka_unit_test(test_clipped),
     cmocka_unit_test(test_one_finishes), cmocka_unit_test(test_life_of_a_worker), cmocka_unit_test(test_late_tokens),
     cmocka_unit_test(test_absent_worker), cmocka_unit_test(test_no_allocations), cmocka_unit_test(test_goes_on),
     cmocka_unit_test(test_rows), cmocka_unit_test(test_on_devices), cmocka_unit_test(test_fresh_gradients_only), cmocka_unit_test(test_failures),

@@ -147,8 +147,8 @@ yk_session *yk_monitored_session(yk_monitored *m);      /* borrowed; may be anot
 /* The global step as it is now; 0 if the graph has none. */
 yk_code yk_monitored_step(yk_monitored *m, int64_t *out) YK_CHECKED;
 /* The chief of a team first asks all to stop and waits for its workers to close: EBUSY names those that have not, and *m is as before, to be
- * closed again. Then: end() of every hook unless something failed, then stop and join the coordinator, close the session, free. NULL is fine. The code is that of
- * the first end() or join that failed. */
+ * closed again. Then: end() of every hook unless something failed, then stop and join the coordinator, close the session, free. NULL is fine. The
+ * code is that of the first end() or join that failed. */
 yk_code yk_monitored_close(yk_monitored *m) YK_CHECKED;
 
 #ifdef __cplusplus

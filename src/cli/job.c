@@ -91,6 +91,8 @@ int yk__job_model(const yk_cli *c, yk_job *j) {
   if (status == 0) status = yk__recipe_parse(c, &j->recipe);
   if (status != 0) return status;
   j->base_rate = c->lr >= 0 ? c->lr : j->recipe.has_optimizer ? j->recipe.optimizer.rate : j->model->learning_rate;
+  if (j->recipe.has_optimizer && j->recipe.optimizer.kind == YK_OPT_FTRL && !(j->base_rate > 0))
+    return yk__die(YK__EXIT_USAGE, "--optimizer ftrl divides by the learning rate: expected one above 0, not %g", j->base_rate);
   status = yk__choose(c, &j->devices);
   if (status == 0) status = spread(c, j);
   if (status == 0) tell_slow(c, j);

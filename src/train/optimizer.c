@@ -79,11 +79,27 @@ static yk_code check(const yk_optimizer *o, const rule *r) {
   return YK_OK;
 }
 
+/* Ftrl divides by the rate: one of 0 makes every weight NaN, in TensorFlow too. What is known before the first step is refused. */
+static bool divides_by_0(const yk_graph *g, const yk_optimizer *o) {
+  size_t n = yk_get_collection(g, YK__RATES_FROM_0, NULL, NULL, 0);
+  if (o->kind != YK_OPT_FTRL) return false;
+  if (o->learning_rate.id == 0) return !(o->rate > 0);
+  yk_value *v = n > 0 ? yk__calloc(n, sizeof *v) : NULL;
+  bool found = false;
+  if (v != NULL) yk_get_collection(g, YK__RATES_FROM_0, NULL, v, n);
+  for (size_t i = 0; v != NULL && i < n; i++) found |= v[i].id == o->learning_rate.id;
+  yk__free(v);
+  return found;
+}
+
 /* The learning rate; NULL rule after a sticky error. */
 static const rule *open_rule(const char *where, yk_graph *g, const yk_optimizer *o) {
   const rule *r = o != NULL ? rule_of(o) : NULL;
   if (r == NULL) yk_graph_fail_at(where, g, YK_EINVAL, "no such optimizer: kind %d", o != NULL ? (int)o->kind : -1);
   else if (check(o, r) != YK_OK) yk_graph_fail_at(where, g, YK_EINVAL, "%s", yk_error_message());
+  if (g->status == YK_OK && divides_by_0(g, o))
+    yk_graph_fail_at(where, g, YK_EINVAL, "Ftrl divides by the learning rate, which is 0 in the first step: expected one above 0 (with a warm-up, "
+                     "warm_from above 0)");
   return g->status == YK_OK ? r : NULL;
 }
 

@@ -184,6 +184,12 @@ static yk_value with_warm_up(maker m, const yk_schedule *c, yk_value s) {
   return yk_where_at(m.where, m.g, yk_less_at(m.where, m.g, s, length), rising, rate);
 }
 
+/* Is the rate of step 0 nothing? */
+static bool from_0(const yk_schedule *c) {
+  if (c->warm_up > 0) return c->warm_from == 0;
+  return (c->kind == YK_SCHEDULE_PIECEWISE ? c->values[0] : c->rate) == 0;
+}
+
 yk_value yk_scheduled_rate_at(const char *where, yk_graph *g, const yk_schedule *schedule, yk_variable *step) {
   yk_value rate;
   if (yk_graph_status(g) != YK_OK) return (yk_value){ 0 };
@@ -192,7 +198,9 @@ yk_value yk_scheduled_rate_at(const char *where, yk_graph *g, const yk_schedule 
     return yk_graph_fail_at(where, g, YK_EINVAL, "no such schedule: kind %d", schedule != NULL ? (int)schedule->kind : -1);
   if (check(schedule) != YK_OK) return yk_graph_fail_at(where, g, YK_EINVAL, "%s", yk_error_message());
   rate = with_warm_up((maker){ where, g }, schedule, yk_cast_at(where, g, yk_read(step), YK_F64));
-  return yk_cast_at(where, g, rate, YK_F32);
+  rate = yk_cast_at(where, g, rate, YK_F32);
+  if (rate.id != 0 && from_0(schedule)) yk_add_to_collection_at(where, g, YK__RATES_FROM_0, rate);
+  return rate;
 }
 
 yk_value yk_exponential_decay_at(const char *where, yk_graph *g, double rate, yk_variable *step, int64_t decay_steps, double factor,

@@ -26,6 +26,9 @@ yk_value yk__rows_join(const char *where, yk_graph *g, size_t n, const yk_value 
 /* All by the factor that brings gradients of the global norm `have` to `norm` (> 0); {0} after an error. */
 void yk__clip_from(const char *where, yk_graph *g, yk_value have, double norm, size_t n, yk_gradient *grads);
 
+/* The collection of scheduled rates that are 0 in the first step. */
+#define YK__RATES_FROM_0 "rates from 0"
+
 /* The slot variable, which also joins YK_OPTIMIZER_VARIABLES; of a copy: a copy of its master's slot. NULL after a sticky error. */
 yk_variable *yk__optimizer_slot(const char *where, yk_graph *g, yk_variable *v, const char *name, double start);
 /* x in the dtype of v. */

@@ -128,6 +128,13 @@ static void test_all_are_here(void **state) {
   free(help);
 }
 
+/* What Ftrl cannot divide by. The schedule is only known when the network is built. */
+static void test_ftrl_from_0(void **state) {
+  (void)state;
+  FAILS(2, "--optimizer ftrl divides by the learning rate: expected one above 0, not 0", "train", "mlp", "--optimizer", "ftrl", "--lr", "0");
+  FAILS(1, "which is 0 in the first step", "train", "mlp", "--optimizer", "ftrl", "--schedule", "cosine:warm_up=3", "--steps", "9", "--out", "z");
+}
+
 /* It learns: with a fair rate the loss of the last steps is below that of the first. */
 static void test_learns(void **state) {
   static const char *const some[] = { "momentum:lr=0.01", "adam:lr=1e-3", "rmsprop:lr=1e-3" };
@@ -145,6 +152,7 @@ static void test_learns(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_all), cmocka_unit_test(test_all_are_here), cmocka_unit_test(test_learns) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_all), cmocka_unit_test(test_all_are_here),
+                                      cmocka_unit_test(test_ftrl_from_0), cmocka_unit_test(test_learns) };
   return cmocka_run_group_tests(tests, setup, yoke_teardown);
 }

@@ -224,10 +224,42 @@ static void test_errors(void **state) {
   refused((yk_optimizer){ .kind = YK_NOPTIMIZERS }, "no such optimizer");
 }
 
+/* Ftrl divides by the rate: what begins at 0 is refused, before anything is NaN; what begins above it trains. */
+static void test_ftrl_from_0(void **state) {
+  static const int64_t at[] = { 3 };
+  static const double rates[] = { 0, 0.1 };
+  yk_schedule warm = YK_CONSTANT_RATE(0.1), cosine = YK_COSINE(0.1, 10), steps = YK_PIECEWISE(1, at, rates);
+  warm.warm_up = cosine.warm_up = 5;
+  cosine.warm_from = 0.01;
+  struct { const yk_schedule *schedule; double rate; yk_optimizer o; bool good; } cases[] = {
+    { NULL, 0, YK_FTRL(0), false }, { &warm, 0, YK_FTRL(0.1), false }, { &steps, 0, YK_FTRL(0.1), false }, { &cosine, 0, YK_FTRL(0.1), true },
+    { NULL, 0, YK_FTRL(0.1), true }, { &warm, 0, YK_ADAGRAD(0.1), true }, { NULL, 0, YK_SGD(0), true },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rig r;
+    yk_graph *g = rig_new(&r);
+    yk_variable *w = yk_get_variable(g, "w", YK_F32, YK_SHAPE(2), YK_ONES, NULL);
+    yk_optimizer o = cases[i].o;
+    if (cases[i].schedule != NULL) o.learning_rate = yk_scheduled_rate(g, cases[i].schedule, yk_global_step(g));
+    yk_value train = yk_minimize(g, &o, yk_reduce_sum(g, yk_square(g, yk_read(w)), NULL), yk_global_step(g));
+    if (!cases[i].good) {
+      CHECK_CODE(yk_graph_status(g), YK_EINVAL, "Ftrl divides by the learning rate, which is 0 in the first step");
+    } else {
+      rig_open(&r, 0);
+      for (int k = 0; k < 8; k++) rig_run(&r, train);
+      double x = rig_value(&r, w, 0);
+      if (!isfinite(x)) fail_msg("case %zu: w is %g", i, x);
+    }
+    rig_close(&r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_slots), cmocka_unit_test(test_powers), cmocka_unit_test(test_three_steps), cmocka_unit_test(test_one_kernel),
     cmocka_unit_test(test_rows), cmocka_unit_test(test_joined_rows), cmocka_unit_test(test_row_out_of_range), cmocka_unit_test(test_errors),
+    cmocka_unit_test(test_ftrl_from_0),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <yoke/op_attrs.h>
 #include "op/registry.h"
 
-enum { NN_PORTS = 8 };
+enum { NN_PORTS = 12 };
 
 /* "f32[2,?,3]; i64[4]" -> descriptions; returns how many. Fails the test on anything else. */
 uint16_t nn_parse(const char *text, yk_desc *out, uint16_t max);

@@ -13,6 +13,8 @@ typedef struct row { const yk_op *op; const void *attrs; const char *in, *out, *
 #define OP(name) &yk__op_##name
 #define CONV(...)   &(const yk_conv2d_attrs){ __VA_ARGS__ }
 #define POOL(...)   &(const yk_pool_attrs){ __VA_ARGS__ }
+#define RNN(...)    &(const yk_rnn_attrs){ __VA_ARGS__ }
+#define RESIZE(...) &(const yk_resize_attrs){ { __VA_ARGS__ } }
 #define MATMUL(...) &(const yk_matmul_attrs){ __VA_ARGS__ }
 
 static const row rows[] = {
@@ -106,6 +108,18 @@ static const row rows[] = {
   { OP(batch_norm_grad), NULL, "f32[5,3]; f32[4,3]; f32[3]; f32[3]; f32[3]; f32[4,3]", NULL, "dy is f32[5,3] and x is f32[4,3]" },
   { OP(batch_norm_infer), NULL, "f32[4,3]; f32[3]; f32[3]; f32[3]; f32[3]", "f32[4,3]", NULL },
   { OP(batch_norm_infer), NULL, "f32[4,3]; f32[3]; f32[3]; f32[3]; f32[2]", NULL, "var is f32[2]" },
+  { OP(lstm), NULL, "f32[?,140,?]; f32[64,256]; f32[?,64]", "f32[?,140,64]; f32[?,64]; f32[?,64]; f32[?,140,256]; f32[?,140,64]", NULL },
+  { OP(lstm), NULL, "f32[2,3,12]; f32[3,12]; f32[4,3]", NULL, "h is f32[4,3]" },
+  { OP(lstm), NULL, "f32[2,3,14]; f32[3,12]", NULL, "z is f32[2,3,14]" },
+  { OP(gru), NULL, "f32[2,?,9]; f32[3,9]", "f32[2,?,3]; f32[2,3]; f32[2,?,12]; f32[2,?,3]", NULL },
+  { OP(gru), RNN(.reset_before = 1), "f32[2,5,9]; f32[3,9]; f32[2,3]; bool[2,5]; f32[9]", NULL, "no recurrent bias" },
+  { OP(simple_rnn), NULL, "f64[2,5,3]; f64[3,3]; f64[2,3]; bool[2,4]", NULL, "mask is bool[2,4]" },
+  { OP(resize_bilinear), RESIZE(2, 3), "f32[?,5,?,3]", "f32[?,10,?,3]", NULL },
+  { OP(resize_nearest_grad), RESIZE(2, 3), "f32[1,10,10,3]", NULL, "no multiple of the scale 3" },
+  { OP(non_max_suppression), NULL, "f32[9,5]; f32[9]", NULL, "expected [N, 4]" },
+  { OP(non_max_suppression), NULL, "f32[9,4]; f32[8]", NULL, "9 boxes and 8 scores" },
+  { OP(roi_align), &(yk_roi_attrs){ .size = { 7, 6 } }, "f32[2,9,9,?]; f32[?,4]; i32[5]", "f32[5,7,6,?]", NULL },
+  { OP(roi_align), NULL, "f32[2,9,9,3]; f32[6,4]; i32[5]", NULL, "each of the 6 boxes" },
   { OP(layer_norm), NULL, "f16[2,?,8]; f32[8]; f32[8]", "f16[2,?,8]; f32[2,?]; f32[2,?]", NULL },
   { OP(layer_norm), NULL, "f32[2,0]; f32[0]; f32[0]", NULL, "rows of 0 elements" },
   { OP(layer_norm_grad), NULL, "f32[2,8]; f32[2,8]; f32[8]; f32[2]; f32[2]", "f32[2,8]; f32[8]; f32[8]", NULL },
@@ -158,6 +172,10 @@ static void test_ranges(void **state) {
   CHECK_CODE(yk__attrs_check(OP(batch_norm_train), &(yk_norm_attrs){ .act = YK_ACT_TANH }), YK_EINVAL, "act");
   CHECK_CODE(yk__attrs_check(OP(batch_norm_train), &(yk_norm_attrs){ .epsilon = -1 }), YK_EINVAL, "epsilon");
   CHECK_CODE(yk__attrs_check(OP(lrn), &(yk_lrn_attrs){ .radius = -1 }), YK_EINVAL, "radius");
+  CHECK_CODE(yk__attrs_check(OP(lstm), &(yk_rnn_attrs){ .activation = 3 }), YK_EINVAL, "activation");
+  CHECK_CODE(yk__attrs_check(OP(gru), &(yk_rnn_attrs){ .recurrent_activation = -1 }), YK_EINVAL, "recurrent_activation");
+  CHECK_CODE(yk__attrs_check(OP(resize_nearest), &(yk_resize_attrs){ { -2, 1 } }), YK_EINVAL, "scale");
+  CHECK_CODE(yk__attrs_check(OP(non_max_suppression), &(yk_nms_attrs){ .iou_threshold = 1.5 }), YK_EINVAL, "iou_threshold");
   CHECK_CODE(yk__attrs_check(OP(dropout), &(yk_dropout_attrs){ .rate = 1.5 }), YK_EINVAL, "rate");
 }
 
@@ -169,6 +187,8 @@ static void test_partial(void **state) {
     OP(max_pool), OP(max_pool_grad), OP(avg_pool), OP(avg_pool_grad), OP(matmul), OP(matmul_bias_act), OP(matmul_grad_bias),
     OP(bias_add), OP(bias_add_grad), OP(lrn), OP(lrn_grad), OP(batch_norm_train), OP(batch_norm_grad), OP(batch_norm_infer),
     OP(batch_norm_infer_grad), OP(layer_norm), OP(layer_norm_grad), OP(softmax), OP(softmax_grad), OP(log_softmax),
+    OP(lstm), OP(lstm_grad), OP(gru), OP(gru_grad), OP(simple_rnn), OP(simple_rnn_grad), OP(resize_nearest), OP(resize_nearest_grad),
+    OP(resize_bilinear), OP(resize_bilinear_grad), OP(non_max_suppression), OP(roi_align), OP(roi_align_grad),
     OP(log_softmax_grad), OP(softmax_xent), OP(sparse_softmax_xent), OP(sigmoid_xent), OP(dropout), OP(dropout_grad),
   };
   for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++)

@@ -27,6 +27,11 @@ static const yk_pool_attrs pool = { .window = { 3, 3 }, .stride = { 2, 2 } };
 static const yk_pad_attrs pad = { .rank = 2, .before = { 3, 5 }, .after = { 1, 2 }, .value = 0.5 };
 static const yk_dropout_attrs dropout = { .rate = 0.4, .seed = 5 };
 
+static const yk_rnn_attrs reset_before = { .reset_before = 1 };
+static const yk_resize_attrs larger = { { 2, 3 } };
+static const yk_roi_attrs roi = { .size = { 7, 7 }, .scale = 12 };
+static const yk_nms_attrs nms = { .max_outputs = 100, .iou_threshold = 0.4 };
+
 static const struct { const char *op; yk_case c[3]; } big[] = {
   { "add", { { "f32[70001]; f32[70001]", NULL, 0, 0, 0 }, { "f32[900,71]; f32[71]", NULL, 0, 0, 0 } } },
   { "mul", { { "f32[9000,7]; f32[7]", NULL, 0, 0, 0 }, { "f32[50,1,60]; f32[40,1]", NULL, 0, 0, 0 } } },
@@ -60,6 +65,20 @@ static const struct { const char *op; yk_case c[3]; } big[] = {
   { "dropout", { { "f32[300,217]; i64[]", &dropout, 0, 9, 0 } } },
   { "top_k", { { "f32[2000,30]", NULL, 0, 0, 0 } } },
   { "sgd_update", { { "T[70001]; T[70001]; T[]", NULL, 0, 0, 0 } } },
+  { "lstm", { { "f32[67,9,256]; f32[64,256]; f32[67,64]; f32[67,64]", NULL, -0.3, 0.3, 0 },
+              { "f32[40,3,800]; f32[200,800]", NULL, -0.1, 0.1, 0 } } },
+  { "lstm_grad", { { "f32[67,9,256]; f32[64,256]; f32[67,9,64]; f32[67,9,64]", NULL, -0.3, 0.3, 0 },
+                   { "f32[40,3,800]; f32[200,800]; f32[40,3,200]; f32[40,3,200]", NULL, -0.1, 0.1, 0 } } },
+  { "gru", { { "f32[67,9,192]; f32[64,192]; f32[67,64]; bool[67,9]; f32[192]", NULL, -0.3, 0.3, 0 },
+             { "f32[40,5,300]; f32[100,300]; f32[40,100]", &reset_before, -0.2, 0.2, 0 } } },
+  { "gru_grad", { { "f32[67,9,256]; f32[64,192]; f32[67,9,64]; f32[67,9,64]", NULL, 0.1, 0.2, 0 },
+                  { "f32[40,5,400]; f32[100,300]; f32[40,5,100]; f32[40,5,100]", &reset_before, 0.1, 0.15, 0 } } },
+  { "simple_rnn", { { "f32[67,9,130]; f32[130,130]", NULL, -0.05, 0.05, 0 } } },
+  { "resize_bilinear", { { "f32[5,19,21,20]", &larger, 0, 0, 0 } } },
+  { "resize_bilinear_grad", { { "f32[5,38,63,20]", &larger, 0, 0, 0 } } },
+  { "roi_align", { { "f32[3,25,30,33]; f32[70,4]; i32[70]", &roi, 0, 2, 0 } } },
+  { "roi_align_grad", { { "f32[70,7,7,33]; f32[70,4]; i32[70]; f32[3,25,30,33]", &roi, 0, 2, 0 } } },
+  { "non_max_suppression", { { "f32[500,4]; f32[500]", &nms, 0, 1, 0 } } },
 };
 
 /* All big cases with the plain loops, which are the last candidate of their ops. */

@@ -86,6 +86,10 @@ int64_t yk_replica_share(int64_t batch, size_t n, size_t i);
  * (CRC-32C) of what they have. Between two steps; without copies there is nothing to compare. g: the session's graph.
  */
 yk_code yk_check_replicas(yk_session *s, const yk_graph *g) YK_CHECKED;
+/* What the update applies, summed and clipped: the collection YK_TOWER_GRADIENTS has a value for each variable that has one, and YK_TOWER_TRAINED, in
+ * the same order, the variables (yk_variable_of()). */
+#define YK_TOWER_GRADIENTS "tower_gradients"
+#define YK_TOWER_TRAINED   "tower_trained"
 /* Sticky errors as any builder, *out then is all zero. A replica whose share is 0 rows gets no tower. */
 void yk_build_towers_at(const char *where, yk_graph *g, const yk_tower_options *options, yk_towers *out);
 #define yk_build_towers(...) yk_build_towers_at(YK_HERE, __VA_ARGS__)

@@ -22,7 +22,7 @@ _yoke() {
       one_cycle" -- "$word")); return ;;
     --batch | --steps | --epochs | --lr | --seed | --interval | --virtual-gpus | --memory-limit | --memory-fraction | --split | --checkpoint-every | --keep | --keep-every) return ;;
     --learning-rate | --clip-norm | --holdout | --label | --classes | --skip-corrupt | --tolerance | --watch | --count) return ;;
-    --replicas | --check-replicas) return ;;
+    --replicas | --check-replicas | --gradient-histograms) return ;;
     --strategy) COMPREPLY=($(compgen -W "auto home sharded mirrored" -- "$word")); return ;;
     --precision) COMPREPLY=($(compgen -W "f32 bf16 f16" -- "$word")); return ;;
     --nan-check) COMPREPLY=($(compgen -W "finite nan off" -- "$word")); return ;;
@@ -33,7 +33,7 @@ _yoke() {
       --devices --virtual-gpus $memory --split --rehearse --batch --steps --epochs
       --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --check-replicas --seed --out
-      --checkpoint-every --keep --keep-every --resume --tensorboard --trace --interval --soft-placement --log-device-placement --live --quiet --json --help" ;;
+      --checkpoint-every --keep --keep-every --resume --tensorboard --gradient-histograms --trace --interval --soft-placement --log-device-placement --live --quiet --json --help" ;;
     evaluate) options="--data --data-format --test-data --holdout --label --classes --skip-corrupt
       --devices --virtual-gpus $memory --split --batch --out --soft-placement --json --help" ;;
     explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision

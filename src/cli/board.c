@@ -122,15 +122,39 @@ void yk__board_tested(yk_board *b, int64_t step, const yk_score *score) {
 }
 
 /* One that has values which are not finite has no distribution, and is left out. */
-static yk_code put_variable(yk_board *b, const yk_variable *v, int64_t step) {
-  yk_tensor *t;
-  YK_TRY(yk_variable_fetch(b->job->session, v, &t));
-  yk_code rc = yk_summary_histogram(b->train, yk_variable_name(v), step, t);
-  yk_tensor_free(t);
+static yk_code put_histogram(yk_board *b, const char *tag, int64_t step, const yk_tensor *t) {
+  yk_code rc = yk_summary_histogram(b->train, tag, step, t);
   if (rc != YK_EINVAL) return rc;
   YK_LOG(INFO, "%s", yk_error_message());
   yk_error_clear();
   return YK_OK;
+}
+
+static yk_code put_variable(yk_board *b, const yk_variable *v, int64_t step) {
+  yk_tensor *t;
+  YK_TRY(yk_variable_fetch(b->job->session, v, &t));
+  yk_code rc = put_histogram(b, yk_variable_name(v), step, t);
+  yk_tensor_free(t);
+  return rc;
+}
+
+static yk_code put_gradients(yk_board *b, int64_t step, const yk_tensor *const *gradients) {
+  const yk_job *j = b->job;
+  char tag[256];
+  yk_value *read = yk__alloc((j->ngradients + 1) * sizeof *read);
+  if (read == NULL) return YK_ENOMEM;
+  yk_get_collection(j->graph, YK_TOWER_TRAINED, NULL, read, j->ngradients);
+  yk_code rc = YK_OK;
+  for (size_t i = 0; i < j->ngradients && rc == YK_OK; i++) {
+    snprintf(tag, sizeof tag, "gradients/%.240s", yk_variable_name(yk_variable_of(j->graph, read[i])));
+    rc = put_histogram(b, tag, step, gradients[i]);
+  }
+  yk__free(read);
+  return rc;
+}
+
+void yk__board_gradients(yk_board *b, int64_t step, const yk_tensor *const *gradients) {
+  if (wanted(b)) (void)good(b, put_gradients(b, step, gradients));
 }
 
 void yk__board_variables(yk_board *b, int64_t step) {

@@ -29,6 +29,8 @@ void yk__board_progress(yk_board *b, int64_t step, double epoch, double loss, do
 void yk__board_tested(yk_board *b, int64_t step, const yk_score *score);
 /* The distribution of each trainable variable. */
 void yk__board_variables(yk_board *b, int64_t step);
+/* The distribution of each gradient of a step, tensors in the order of the job's collections. */
+void yk__board_gradients(yk_board *b, int64_t step, const yk_tensor *const *gradients);
 /* Give all that was told to the system: a run that is killed from now on has told it. A failure is told and remembered. */
 void yk__board_flush(yk_board *b);
 /* Write the rest. A failure is told and remembered. */

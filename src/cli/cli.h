@@ -34,6 +34,7 @@ typedef struct yk_cli {              /* every option of every command; what was 
   bool quiet, live, json, memory_growth, soft_placement, log_device_placement, no_gradient, no_time, dump, topology,
     bench, help, version;
   const char *tensorboard;
+  int64_t gradient_histograms;       /* 0: none */
   const char *checkpoint_every;      /* of checkpoints; NULL and 0: not given */
   int64_t keep;
   double keep_every;
@@ -146,6 +147,10 @@ typedef struct yk_job {
   yk_value rate;                     /* the learning rate, if the step is to fetch it as well; else {0} */
   yk_step *step;                     /* fetches loss and accuracy, and at rate_at, good_at > 0 these; runs the update */
   int rate_at, good_at;
+  int64_t gradients_every;           /* steps; 0: never. Then a step that fetches the gradients too takes the turn: */
+  yk_step *with_gradients;
+  size_t ngradients;                 /* behind what the other fetches; the variables are those of YK_TOWER_TRAINED */
+  yk_step *last;                     /* the one of the two that was run last */
   bool guard, nan_only;              /* of --nan-check */
   yk_value sound;                    /* with a guard: bool, are all variables free of what the guard watches for? */
   yk_step *check;                    /* fetches it */
@@ -162,6 +167,8 @@ int  yk__job_build(const yk_cli *c, yk_job *j);  /* queue, graph, session */
 enum { YK__MOST_FETCHES = 4 };
 size_t yk__job_fetches(yk_job *j, yk_value fetch[YK__MOST_FETCHES]);   /* what its step fetches; sets rate_at and good_at */
 int  yk__job_start(yk_job *j);                   /* initialise, prepare the step */
+/* Step number `step` from 0. *gradients: where those of this step are in *got; NULL: it has none. */
+yk_code yk__job_run(yk_job *j, int64_t step, const yk_tensor *const **got, const yk_tensor *const **gradients);
 /* What the job's queue and its towers are made with; source and learning rate of these are not filled in. They point into *j. */
 yk_queue_options yk__job_queue(const yk_cli *c, const yk_job *j);
 yk_tower_options yk__job_towers(const yk_cli *c, const yk_job *j);

@@ -270,10 +270,10 @@ static int bad_step(yk_train *t) {
 }
 
 static int one_step(yk_train *t, int64_t step) {
-  const yk_tensor *const *got;
+  const yk_tensor *const *got, *const *gradients = NULL;
   yk_code rc = trace(t, step);
   uint64_t begin = yk__now_ns();
-  if (rc == YK_OK) rc = yk_step_run(t->job.step, NULL, &got);
+  if (rc == YK_OK) rc = yk__job_run(&t->job, step, &got, &gradients);
   uint64_t ns = yk__now_ns() - begin;
   if (rc != YK_OK) {
     yk__metrics_finish(&t->metrics);
@@ -284,6 +284,7 @@ static int one_step(yk_train *t, int64_t step) {
   if (t->job.rate_at > 0) t->board.rate = yk_tensor_at(got[t->job.rate_at], 0);
   if (step == t->first) say_first_step(t, begin, begin + ns);
   yk__metrics_step(&t->metrics, loss, accuracy, ns);
+  if (gradients != NULL) yk__board_gradients(&t->board, step + 1, gradients);
   if (t->c->check_replicas != 0 && (step + 1) % t->c->check_replicas == 0 && yk_check_replicas(t->job.session, t->job.graph) != YK_OK) {
     yk__metrics_finish(&t->metrics);
     return yk__die(YK__EXIT_RUN, "step %lld: %s", (long long)step + 1, yk_error_message());

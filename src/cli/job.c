@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "base/thread.h"
@@ -243,6 +244,7 @@ static void build(const yk_cli *c, yk_job *j) {
   yk_graph_set_seed(g, (uint64_t)yk__job_seed(c));
   o.source = j->blank.next != NULL ? &j->blank : yk_queue_source(j->queue);
   o.learning_rate = learning_rate(g, j);
+  j->gradients_every = c->gradient_histograms;
   if (c->tensorboard != NULL) j->rate = o.learning_rate;
   yk_build_towers(g, &o, &j->towers);
   if (j->guard && yk_graph_status(g) == YK_OK) j->sound = yk__sound_build(g, j->nan_only);
@@ -280,18 +282,43 @@ size_t yk__job_fetches(yk_job *j, yk_value fetch[YK__MOST_FETCHES]) {
   return (size_t)n;
 }
 
+/* The step once more, with gradients behind the rest: another plan, whose weights are the same. */
+static yk_code prepare_gradients(yk_job *j, size_t n, const yk_value *fetch) {
+  size_t ngradients = yk_get_collection(j->graph, YK_TOWER_GRADIENTS, NULL, NULL, 0);
+  yk_value *all = yk__alloc((n + ngradients + 1) * sizeof *all);
+  if (all == NULL) return YK_ENOMEM;
+  memcpy(all, fetch, n * sizeof *all);
+  yk_get_collection(j->graph, YK_TOWER_GRADIENTS, NULL, all + n, ngradients);
+  yk_code rc = yk_step_prepare(j->session, 0, NULL, n + ngradients, all, 1, &j->towers.train, &j->with_gradients);
+  yk__free(all);
+  j->ngradients = ngradients;
+  return rc;
+}
+
+yk_code yk__job_run(yk_job *j, int64_t step, const yk_tensor *const **got, const yk_tensor *const **gradients) {
+  yk_value fetch[YK__MOST_FETCHES];
+  bool turn = j->gradients_every > 0 && (step + 1) % j->gradients_every == 0;
+  *gradients = NULL;
+  j->last = turn ? j->with_gradients : j->step;
+  YK_TRY(yk_step_run(j->last, NULL, got));
+  if (turn) *gradients = *got + yk__job_fetches(j, fetch);
+  return YK_OK;
+}
+
 int yk__job_start(yk_job *j) {
   yk_value init = yk_global_variables_initializer(j->graph), fetch[YK__MOST_FETCHES];
   size_t n = yk__job_fetches(j, fetch);
   yk_code rc = yk_session_open(j->graph, &j->devices.session, &j->session);
   if (rc == YK_OK) rc = yk_session_run(j->session, 0, NULL, 0, NULL, 1, &init, NULL);
   if (rc == YK_OK) rc = yk_step_prepare(j->session, 0, NULL, n, fetch, 1, &j->towers.train, &j->step);
+  if (rc == YK_OK && j->gradients_every > 0) rc = prepare_gradients(j, n, fetch);
   if (rc == YK_OK && j->guard) rc = yk_step_prepare(j->session, 0, NULL, 1, &j->sound, 0, NULL, &j->check);
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
 void yk__job_free(yk_job *j) {
   yk_step_free(j->check);
+  yk_step_free(j->with_gradients);
   yk_step_free(j->step);
   yk_session_close(j->session);
   yk_graph_free(j->graph);

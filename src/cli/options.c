@@ -81,6 +81,8 @@ const yk_opt yk__options[] = {
     "go on from the newest whole checkpoint in --out, with its options where none are given" },
   { "--tensorboard", "DIR", YK__OPT_TEXT, FIELD(tensorboard), 0, 0, BIT(TRAIN),
     "write event files for TensorBoard: curves, distributions, pictures and the graph" },
+  { "--gradient-histograms", "K", YK__OPT_INT, FIELD(gradient_histograms), 1, 1e12, BIT(TRAIN),
+    "distributions of the gradients too, of every K-th step (--tensorboard)" },
   { "--trace", "FILE", YK__OPT_TEXT, FIELD(trace), 0, 0, BIT(TRAIN),
     "timeline of a few steps in Chrome's trace format (default: trace.json in the folder)" },
   { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),

@@ -101,6 +101,7 @@ int yk__resume_find(yk_cli *c, yk_bump *texts, yk_checkpoint **out) {
                    yk__shown(c->checkpoint_every));
   if ((c->keep != 0 || c->keep_every != 0) && c->checkpoint_every == NULL)
     return yk__die(YK__EXIT_USAGE, "%s needs --checkpoint-every", c->keep != 0 ? "--keep" : "--keep-every");
+  if (c->gradient_histograms != 0 && c->tensorboard == NULL) return yk__die(YK__EXIT_USAGE, "--gradient-histograms needs --tensorboard");
   return 0;
 }
 

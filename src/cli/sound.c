@@ -70,7 +70,7 @@ static void count_in_batch(const yk_job *j, yk_finding *f) {
 char *yk__sound_examine(const yk_job *j, yk_finding *out) {
   *out = (yk_finding)YK_FINDING_INIT;
   yk_code rc = step_back(j);
-  if (rc == YK_OK) rc = yk_step_examine(j->step, NULL, out);
+  if (rc == YK_OK) rc = yk_step_examine(j->last, NULL, out);
   if (rc == YK_OK) rc = step_back(j);
   if (rc != YK_OK) {
     char *why = yk__strdup(yk_error_message());

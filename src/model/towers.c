@@ -149,6 +149,15 @@ static void change(yk_build *b, const yk_optimizer *opt, size_t n, const yk_grad
   out->train = yk_group(yk_named(g, "train"), scaled.id != 0 ? 4 : 3, steps);
 }
 
+/* Whoever wants to look at them finds them; what nobody fetches costs nothing. */
+static void list_gradients(yk_build *b, const yk_gradient *sum) {
+  for (size_t i = 0; i < b->nvars; i++) {            /* the first copies' sums are those of all */
+    if (sum[i].grad.id == 0) continue;
+    yk_add_to_collection(b->g, YK_TOWER_GRADIENTS, sum[i].grad);
+    yk_add_to_collection(b->g, YK_TOWER_TRAINED, yk_read(sum[i].variable));
+  }
+}
+
 static void update(yk_build *b, yk_towers *out) {
   yk_graph *g = b->g;
   yk_optimizer opt = optimizer_of(&b->o);
@@ -162,6 +171,7 @@ static void update(yk_build *b, yk_towers *out) {
   yk__spread_sum(&b->spread, b->n, (const yk_gradient *const *)b->grads, b->nvars, sum);
   if (b->scale.scale != NULL) yk_unscale_gradients(g, &b->scale, npairs, sum);
   if (b->o.clip_norm > 0) yk__spread_clip(&b->spread, b->o.clip_norm, b->nvars, sum);
+  list_gradients(b, sum);
   out->loss = total(g, "loss", b->n, b->loss);
   out->accuracy = total(g, "accuracy", b->n, b->correct);
   ok = judge(b, &opt, sum, out);                      /* the first copies' sums are those of all */

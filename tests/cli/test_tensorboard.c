@@ -21,7 +21,7 @@ static int setup(void **state) {
   return rc;
 }
 
-typedef struct seen { int records, files; char text[1 << 16]; size_t n; } seen;   /* text: what is printable, of all records */
+typedef struct seen { int records, files; char text[1 << 20]; size_t n; } seen;   /* text: what is printable, of all records */
 
 static void read_file_of(seen *s, const char *path) {
   yk_record_reader *r;
@@ -36,7 +36,7 @@ static void read_file_of(seen *s, const char *path) {
       char c = ((const char *)bytes)[i];
       s->text[s->n++] = (char)(c >= ' ' && c <= '~' ? c : '.');
     }
-    s->text[s->n++] = '\n';
+    if (s->n + 1 < sizeof s->text) s->text[s->n++] = '\n';
   }
   yk_record_reader_close(r);
 }
@@ -78,6 +78,36 @@ static void test_two_steps(void **state) {
   CHECK_INT(s->records, 1 + 2);
   expect(s, "accuracy");
   free(s);
+}
+
+/* Of every second step, on one device and on several; nothing else changes. */
+static void test_gradients(void **state) {
+  static const char *const devices[] = { "1:64MiB", "2:64MiB" }, *const strategies[] = { "home", "mirrored" };
+  char bare[16], told[16], logs[32], events[40];
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    snprintf(bare, sizeof bare, "g%d", i);
+    snprintf(told, sizeof told, "h%d", i);
+    snprintf(logs, sizeof logs, "logs/h%d", i);
+    snprintf(events, sizeof events, "%s/train", logs);
+    free(SUCCEEDS(NET, "--steps", "5", "--virtual-gpus", devices[i], "--strategy", strategies[i], "--clip-norm", "5", "--out", bare));
+    free(SUCCEEDS(NET, "--steps", "5", "--virtual-gpus", devices[i], "--strategy", strategies[i], "--clip-norm", "5", "--out", told, "--tensorboard",
+                  logs, "--gradient-histograms", "2"));
+    char a[40], b[40];
+    snprintf(a, sizeof a, "%s/weights.safetensors", bare);
+    snprintf(b, sizeof b, "%s/weights.safetensors", told);
+    same_files(a, b);
+    seen *s = read_events(events);
+    int n = 0;
+    for (const char *p = s->text; (p = strstr(p, "gradients/")) != NULL; p++) n++;
+    CHECK_INT(n, 2 * 10);                           /* steps 2 and 4; the network's ten variables */
+    expect(s, "gradients/conv1/weights");
+    expect(s, "gradients/softmax_linear/biases");
+    free(s);
+  }
+  FAILS(2, "--gradient-histograms needs --tensorboard", NET, "--steps", "2", "--gradient-histograms", "2", "--out", "never");
+  FAILS(1, "the step changed nothing", NET, "--steps", "40", "--lr", "1e6", "--tensorboard", "logs/n", "--gradient-histograms", "1", "--quiet",
+        "--out", "nan");
 }
 
 static void test_resumed(void **state) {
@@ -248,7 +278,7 @@ static void test_another_reader(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_two_steps), cmocka_unit_test(test_resumed), cmocka_unit_test(test_every_step_once),
+    cmocka_unit_test(test_two_steps), cmocka_unit_test(test_gradients), cmocka_unit_test(test_resumed), cmocka_unit_test(test_every_step_once),
     cmocka_unit_test(test_refused),
     cmocka_unit_test(test_another_reader),
   };

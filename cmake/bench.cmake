@@ -19,7 +19,7 @@ target_link_libraries(bench_yoke_long PRIVATE yoke_static)
 
 file(GLOB bench_floor_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/floor*.c)
 add_executable(bench_floor EXCLUDE_FROM_ALL ${bench_floor_sources} bench/common.c src/backend/cpu/dnnl_compat.c)
-target_include_directories(bench_floor PRIVATE ${CMAKE_SOURCE_DIR}/src ${DNNL_INCLUDE})
+target_include_directories(bench_floor PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src ${DNNL_INCLUDE})
 target_link_libraries(bench_floor PRIVATE ${DNNL_LIBRARY} OpenMP::OpenMP_C m)
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-march=native YOKE_HAS_MARCH_NATIVE)

@@ -65,12 +65,6 @@ void yk_hook_free(yk_hook *h) {
   *h = (yk_hook){ 0 };
 }
 
-static hook *new_hook(const char *name) {
-  hook *h = yk__calloc(1, sizeof *h);
-  if (h != NULL) h->name = name;
-  return h;
-}
-
 static void say(const hook *h, const char *line) {
   if (h->print != NULL) h->print(h->arg, line);
   else YK_LOG(INFO, "%s", line);
@@ -120,7 +114,15 @@ static yk_code name_values(void *self, yk_graph *g) {
   return YK_OK;
 }
 
-static yk_code done(hook *h, yk_code rc, yk_hook made, yk_hook *out) {
+/* A hook like this one, with the functions of `made`. Of `like` the folder is taken over; n values are copied if it is `valued`. */
+static yk_code make_valued(hook like, bool valued, size_t n, const yk_value *values, const char *const *tags, yk_hook made, yk_hook *out) {
+  hook *h = yk__alloc(sizeof *h);
+  if (h == NULL) {
+    yk__free(like.folder);
+    return YK_ENOMEM;
+  }
+  *h = like;
+  yk_code rc = valued ? take_values(h, n, values, tags) : YK_OK;
   if (rc != YK_OK) {
     free_hook(h);
     return rc;
@@ -131,6 +133,8 @@ static yk_code done(hook *h, yk_code rc, yk_hook made, yk_hook *out) {
   *out = made;
   return YK_OK;
 }
+
+static yk_code make(hook like, yk_hook made, yk_hook *out) { return make_valued(like, false, 0, NULL, NULL, made, out); }
 
 /* ---- stop at a step ---------------------------------------------------------------------------------------------------------- */
 
@@ -156,11 +160,8 @@ yk_code yk_hook_stop_at_step(int64_t count, int64_t last, yk_hook *out) {
   if (count < 0 || last < 0 || (count > 0) == (last > 0))
     return YK_FAIL(EINVAL, "hook stop_at_step: %lld more steps and step %lld: expected exactly one of them above 0",
         (long long)count, (long long)last);
-  hook *h = new_hook("stop_at_step");
-  if (h == NULL) return YK_ENOMEM;
-  h->count = count;
-  h->last = last;
-  return done(h, YK_OK, (yk_hook){ .begin = find_step, .created = stop_created, .before_run = fetch_step, .after_run = stop_after }, out);
+  return make((hook){ .name = "stop_at_step", .count = count, .last = last },
+              (yk_hook){ .begin = find_step, .created = stop_created, .before_run = fetch_step, .after_run = stop_after }, out);
 }
 
 /* ---- log lines -------------------------------------------------------------------------------------------------------------------- */
@@ -211,14 +212,8 @@ static yk_code log_end(void *self, yk_monitored *m) {
 yk_code yk_hook_logging(size_t n, const yk_value *values, const char *const *tags, yk_hook_timer t, bool at_end, yk_print_fn print,
                         void *arg, yk_hook *out) {
   YK_TRY(check_timer("logging", t));
-  hook *h = new_hook("logging");
-  if (h == NULL) return YK_ENOMEM;
-  h->when.t = t;
-  h->flag = at_end;
-  h->print = print;
-  h->arg = arg;
-  return done(h, take_values(h, n, values, tags),
-              (yk_hook){ .begin = name_values, .before_run = log_before, .after_run = log_after, .end = log_end }, out);
+  return make_valued((hook){ .name = "logging", .when.t = t, .flag = at_end, .print = print, .arg = arg }, true, n, values, tags,
+                     (yk_hook){ .begin = name_values, .before_run = log_before, .after_run = log_after, .end = log_end }, out);
 }
 
 /* ---- steps a second ----------------------------------------------------------------------------------------------------------------- */
@@ -241,13 +236,8 @@ static yk_code count_after(void *self, const yk_hook_result *r) {
 
 yk_code yk_hook_step_counter(yk_hook_timer t, yk_summary_writer *writer, yk_print_fn print, void *arg, yk_hook *out) {
   YK_TRY(check_timer("step_counter", t));
-  hook *h = new_hook("step_counter");
-  if (h == NULL) return YK_ENOMEM;
-  h->when.t = t;
-  h->writer = writer;
-  h->print = print;
-  h->arg = arg;
-  return done(h, YK_OK, (yk_hook){ .begin = find_step, .before_run = fetch_step, .after_run = count_after }, out);
+  return make((hook){ .name = "step_counter", .when.t = t, .writer = writer, .print = print, .arg = arg },
+              (yk_hook){ .begin = find_step, .before_run = fetch_step, .after_run = count_after }, out);
 }
 
 /* ---- checkpoints ---------------------------------------------------------------------------------------------------------------------- */
@@ -294,15 +284,8 @@ static yk_code save_end(void *self, yk_monitored *m) {
 yk_code yk_hook_checkpoint(yk_saver *saver, yk_hook_timer t, yk_saved_fn saved, void *arg, yk_hook *out) {
   YK_TRY(check_timer("checkpoint", t));
   if (saver == NULL) return YK_FAIL(EINVAL, "hook checkpoint: no saver given");
-  hook *h = new_hook("checkpoint");
-  if (h == NULL) return YK_ENOMEM;
-  h->when.t = t;
-  h->saver = saver;
-  h->told = saved;
-  h->arg = arg;
-  h->saved = -1;
-  return done(h, YK_OK, (yk_hook){ .begin = find_step, .created = save_created, .before_run = fetch_step, .after_run = save_after,
-                                   .end = save_end }, out);
+  return make((hook){ .name = "checkpoint", .when.t = t, .saver = saver, .told = saved, .arg = arg, .saved = -1 },
+              (yk_hook){ .begin = find_step, .created = save_created, .before_run = fetch_step, .after_run = save_after, .end = save_end }, out);
 }
 
 /* ---- summaries ------------------------------------------------------------------------------------------------------------------------ */
@@ -338,12 +321,8 @@ static yk_code summary_end(void *self, yk_monitored *m) {
 yk_code yk_hook_summary(yk_summary_writer *writer, size_t n, const yk_value *values, const char *const *tags, yk_hook_timer t, yk_hook *out) {
   YK_TRY(check_timer("summary", t));
   if (writer == NULL) return YK_FAIL(EINVAL, "hook summary: no writer given");
-  hook *h = new_hook("summary");
-  if (h == NULL) return YK_ENOMEM;
-  h->when.t = t;
-  h->writer = writer;
-  return done(h, take_values(h, n, values, tags),
-              (yk_hook){ .begin = summary_begin, .before_run = summary_before, .after_run = summary_after, .end = summary_end }, out);
+  return make_valued((hook){ .name = "summary", .when.t = t, .writer = writer }, true, n, values, tags,
+                     (yk_hook){ .begin = summary_begin, .before_run = summary_before, .after_run = summary_after, .end = summary_end }, out);
 }
 
 /* ---- timelines ------------------------------------------------------------------------------------------------------------------------- */
@@ -371,11 +350,8 @@ static yk_code profile_after(void *self, const yk_hook_result *r) {
 yk_code yk_hook_profiler(const char *folder, yk_hook_timer t, yk_hook *out) {
   YK_TRY(check_timer("profiler", t));
   if (folder == NULL) return YK_FAIL(EINVAL, "hook profiler: no folder given");
-  hook *h = new_hook("profiler");
-  if (h == NULL) return YK_ENOMEM;
-  h->when.t = t;
-  h->folder = yk__strdup(folder);
-  return done(h, h->folder != NULL ? YK_OK : YK_ENOMEM, (yk_hook){ .before_run = profile_before, .after_run = profile_after }, out);
+  hook like = { .name = "profiler", .when.t = t, .folder = yk__strdup(folder) };
+  return like.folder == NULL ? YK_ENOMEM : make(like, (yk_hook){ .before_run = profile_before, .after_run = profile_after }, out);
 }
 
 /* ---- small ones ------------------------------------------------------------------------------------------------------------------------ */
@@ -385,21 +361,14 @@ static yk_code final_end(void *self, yk_monitored *m) {
 }
 
 yk_code yk_hook_final_op(yk_value op, yk_hook *out) {
-  hook *h = new_hook("final_op");
-  if (h == NULL) return YK_ENOMEM;
-  h->value[0] = op;
-  return done(h, YK_OK, (yk_hook){ .end = final_end }, out);
+  return make((hook){ .name = "final_op", .value = { op } }, (yk_hook){ .end = final_end }, out);
 }
 
 static yk_code feed_before(void *self, yk_hook_request *r) { return ((hook *)self)->feed(((hook *)self)->arg, r); }
 
 yk_code yk_hook_feed(yk_feed_fn fn, void *arg, yk_hook *out) {
   if (fn == NULL) return YK_FAIL(EINVAL, "hook feed: no function given");
-  hook *h = new_hook("feed");
-  if (h == NULL) return YK_ENOMEM;
-  h->feed = fn;
-  h->arg = arg;
-  return done(h, YK_OK, (yk_hook){ .before_run = feed_before }, out);
+  return make((hook){ .name = "feed", .feed = fn, .arg = arg }, (yk_hook){ .before_run = feed_before }, out);
 }
 
 static yk_code wait_created(void *self, yk_monitored *m) {
@@ -413,8 +382,5 @@ static yk_code wait_created(void *self, yk_monitored *m) {
 
 yk_code yk_hook_wait_for_step(int64_t step, yk_hook *out) {
   if (step < 0) return YK_FAIL(EINVAL, "hook wait_for_step: step %lld, expected 0 or more", (long long)step);
-  hook *h = new_hook("wait_for_step");
-  if (h == NULL) return YK_ENOMEM;
-  h->last = step;
-  return done(h, YK_OK, (yk_hook){ .created = wait_created }, out);
+  return make((hook){ .name = "wait_for_step", .last = step }, (yk_hook){ .created = wait_created }, out);
 }

@@ -406,6 +406,28 @@ def box_cases():
              [at, count.numpy()])
 
 
+def roi_cases():
+    """crop_and_resize puts its points on a grid from corner to corner; on the grid of all samples it is roi_align before the mean."""
+    x = rand(3, 6, 7, 2).astype(np.float32)
+    image = np.array([0, 2, 1, 2])
+    corner, size = rand(4, 2, lo=0.5, hi=2.5), rand(4, 2, lo=1, hi=3)
+    boxes = np.concatenate([corner, corner + size], 1)
+    for name, cells, samples, scale in (("one", (2, 3), 1, 1.0), ("four", (3, 2), 2, 1.0), ("scaled", (2, 2), 3, 0.5)):
+        grid = np.array(cells) * samples
+        step = (boxes[:, 2:] - boxes[:, :2]) / grid
+        first = boxes[:, :2] + step / 2 - 0.5
+        ends = np.concatenate([first, first + step * (grid - 1)], 1) / np.array([5, 6, 5, 6])
+
+        def fn(v):
+            crops = tf.image.crop_and_resize(v, ends.astype(np.float32), image, grid)
+            return tf.nn.avg_pool2d(crops, samples, samples, "VALID")
+        dy = rand(4, *cells, 2).astype(np.float32)
+        y, (dx,) = tape(fn, dy, x)
+        attrs = dict(size=cells, samples=samples, aligned=1, scale=scale)
+        case("roi_align_" + name, "roi_align", attrs, [x, boxes / scale, image], [y], ["f64", "f64", "i32"])
+        case("roi_align_dx_" + name, "roi_align_grad", attrs, [dy, boxes / scale, image, Like(x)], [dx], ["f64", "f64", "i32", "f64"])
+
+
 def reverse_cases():
     x = rand(2, 3, 4)
     for axis in (0, 1, -1):
@@ -415,6 +437,6 @@ def reverse_cases():
 if __name__ == "__main__":
     print("# made by make_op_values.py with TensorFlow %s; do not edit" % tf.__version__)
     for part in (conv_cases, transpose_cases, pool_cases, lrn_cases, norm_cases, matmul_cases, loss_cases, activation_cases, recurrent_cases,
-                 resize_cases, box_cases, reverse_cases):
+                 resize_cases, box_cases, reverse_cases, roi_cases):
         part()
     sys.stdout.flush()

@@ -386,7 +386,7 @@ static yk_code go_back(yk_monitored *m, const char *bad, yk_str *text) {
   if (rc == YK_OK)
     yk__str_add(text, "'%s' held it too, so the variables are those of '%s' again", bad, yk_checkpoint_path(c));
   yk_checkpoint_close(c);
-  if (rc == YK_OK || rc != YK_ENOTFOUND) return rc;
+  if (rc != YK_ENOTFOUND) return rc;
   yk_error_clear();
   m->spoilt = true;
   if (m->o.team != NULL) yk__team_spoil(m->o.team);

@@ -76,7 +76,7 @@ static void test_versions(void **state) {
   yk_driver d = full_table();
   d.major = YK_DEVICE_MAJOR + 1;
   FAILS(EUNSUPPORTED, yk__driver_check(&d));
-  SAYS("interface 2.2");
+  SAYS("interface 2.3");
   d = full_table();
   d.minor = 99;                                /* minors only add */
   OK(yk__driver_check(&d));

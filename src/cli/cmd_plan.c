@@ -9,8 +9,10 @@
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "cli/cli.h"
 #include "cli/json.h"
+#include "data/dataset.h"
 #include "measure/expect.h"
 #include "run/forecast.h"
 #include "run/survey.h"
@@ -94,7 +96,8 @@ static void put_time(const plan *p, const yk_survey *v, const yk_expectation *x)
              x->copying[i] * 1e3, fmax(0, x->seconds - x->busy[i] - x->copying[i]) * 1e3);
   if (x->measured)
     printf("worked out from %u different kernels, each timed on its devices (%u reckoned from the memory's speed), copies at the "
-           "speed measured, and the order and waits of the plan\n", (unsigned)x->kinds, (unsigned)x->reckoned);
+           "speed measured, the order and waits of the plan, and %.2g ms of cores lent to the input\n", (unsigned)x->kinds,
+           (unsigned)x->reckoned, x->input * 1e3);
   else
     printf("worked out from the speeds in '%s': each kernel takes its operations at GFLOP/s or its bytes at GB/s, whichever is longer\n",
            p->c->rehearse);
@@ -178,6 +181,7 @@ static void json_time(yk_json *o, const plan *p, const yk_survey *v, const yk_ex
   char name[YK__ROUTE_TEXT];
   yk__json_real(o, "step_ms", x->known ? x->seconds * 1e3 : (double)NAN);
   yk__json_real(o, "examples_per_second", x->known ? (double)p->job.batch / x->seconds : (double)NAN);
+  yk__json_real(o, "input_ms", x->known ? x->input * 1e3 : (double)NAN);
   yk__json_text(o, "how", !x->known ? NULL : x->measured ? "kernels timed" : "speeds of the file");
   yk__json_text(o, "why_not", x->known ? NULL : p->c->no_time ? "--no-time" : x->why);
   yk__json_open(o, "time", '[');
@@ -229,12 +233,30 @@ static yk_code judge(plan *p, const yk_survey *v) {
   return YK_OK;
 }
 
+/* Seconds that one core takes to make a batch of pictures that are in memory: half of the examples are made before the clock starts. */
+static double input_seconds(const plan *p) {
+  enum { EXAMPLES = 32 };
+  const yk_job *j = &p->job;
+  yk_shape s = yk_dataset_shape(j->train);
+  yk_frame frame = { .h = s.dim[0], .w = s.dim[1], .c = s.dim[2], .size = j->size };
+  float *to = yk__alloc((size_t)(j->size * j->size * s.dim[2]) * sizeof *to);
+  if (to == NULL) return 0;
+  uint64_t begin = 0;
+  for (int i = -EXAMPLES; i < EXAMPLES; i++) {
+    if (i == 0) begin = yk__now_ns();
+    yk__augment(j->model->train_augment, &frame, yk_dataset_image(j->train, 0), 1, (uint64_t)(i + EXAMPLES), to);
+  }
+  double seconds = (double)(yk__now_ns() - begin) * 1e-9;
+  yk__free(to);
+  return seconds / EXAMPLES * (double)j->batch;
+}
+
 static yk_code tell(plan *p, const yk_plan *compiled, const yk_survey *v) {
   yk_expectation x = { 0 };
   YK_TRY(yk__forecast_read_back(p->forecast));
   YK_TRY(judge(p, v));
   yk_code rc = YK_OK;
-  if (!p->c->no_time && p->fits) rc = yk__expect(p->job.session, compiled, &p->links, KERNEL_SECONDS, &x);
+  if (!p->c->no_time && p->fits) rc = yk__expect(p->job.session, compiled, &p->links, input_seconds(p), KERNEL_SECONDS, &x);
   else snprintf(x.why, sizeof x.why, "the step does not fit");
   if (rc == YK_OK && p->c->json) put_json(p, v, &x);
   else if (rc == YK_OK) rc = put_text(p, v, &x);

@@ -3,12 +3,15 @@
  *
  * A kind that several devices have is timed on all of them at once, since towers run side by side and share the memory's speed.
  * The order of a plan is a valid order of its streams, so one pass over the instructions, with a clock for each stream, gives the end.
+ * The thread that prepares the next batch runs as soon as one was taken. If devices own all cores it runs on one of theirs, and
+ * what that one computes ends so much later; which one is hit, the more likely the busier it is, is the scheduler's whim.
  */
 #include "measure/expect.h"
 #include <stdio.h>
 #include <string.h>
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "device/machine.h"
 #include "measure/kinds.h"
 #include "run/survey.h"
@@ -70,25 +73,54 @@ static uint32_t lane(const clock *c, uint32_t stream) {
   return stream;
 }
 
-static double play(const clock *c, yk_expectation *out) {
+/* When does the step end, if the stream `hit` starts `late`? out: unless NULL, what is done in that time. */
+static double play(const clock *c, uint32_t hit, double late, yk_expectation *out) {
   double end = 0;
+  for (uint32_t k = 0; k < c->p->nstream; k++) c->at[k] = 0;
+  if (late > 0) c->at[lane(c, hit)] = late;
   for (uint32_t i = 0; i < c->p->ninstr; i++) {
     const yk_instr *x = &c->p->instr[i];
     uint16_t dev = c->p->stream_dev[x->stream];
-    double *now = &c->at[lane(c, x->stream)], took = 0;
+    double *now = &c->at[lane(c, x->stream)], took = 0, none, *sum = &none;
     if (x->code == YK_I_WAIT) {
       if (c->event[x->a] > *now) *now = c->event[x->a];
     } else if (x->code == YK_I_RECORD) {
       c->event[x->a] = *now;
-    } else if (x->code == YK_I_LAUNCH) {
-      out->busy[dev] += took = launch_time(c, i);
     } else {
-      out->copying[dev] += took = copy_time(c, x);
+      took = x->code == YK_I_LAUNCH ? launch_time(c, i) : copy_time(c, x);
+      if (out) sum = x->code == YK_I_LAUNCH ? &out->busy[dev] : &out->copying[dev];
+      *sum = out ? *sum + took : 0;
     }
     *now += took;
     if (*now > end) end = *now;
   }
   return end;
+}
+
+/* Does the device compute on cores of this host? */
+static bool on_host(const yk_device *d) { return !d->stand_in && (d->is_virtual || strcmp(d->spec.type, "CPU") == 0); }
+
+/* Are there host cores that no device of the plan computes on? */
+static bool cores_to_spare(const clock *c) {
+  uint32_t end = 0;
+  for (uint32_t k = 0; k < c->p->nstream; k++) {
+    const yk_device *d = &c->s->devices->at[c->p->stream_dev[k]];
+    if (on_host(d) && d->config.first_core + d->config.ncores > end) end = d->config.first_core + d->config.ncores;
+  }
+  return end < (uint32_t)yk__ncores();
+}
+
+/* By how much a step ends later that prepares the next batch meanwhile: the mean over the devices, each as likely as it is busy. */
+static double input_time(const clock *c, double input, double end, const yk_expectation *x) {
+  double likely = 0, sum = 0;
+  if (c->s->machine || input <= 0 || cores_to_spare(c)) return 0;
+  for (uint32_t k = 0; k < c->p->nstream; k++) {
+    uint16_t dev = c->p->stream_dev[k];
+    if (!on_host(&c->s->devices->at[dev]) || x->busy[dev] <= 0) continue;
+    sum += x->busy[dev] * (play(c, k, input, NULL) - end);
+    likely += x->busy[dev];
+  }
+  return likely > 0 ? sum / likely : 0;
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -106,7 +138,7 @@ static bool told(const yk_session *s, const yk_plan *p, yk_expectation *out) {
   return true;
 }
 
-static yk_code expect(yk_session *s, const yk_plan *p, const yk_topology *links, double seconds, yk_expectation *out) {
+static yk_code expect(yk_session *s, const yk_plan *p, const yk_topology *links, double input, double seconds, yk_expectation *out) {
   yk_kinds *kinds = NULL;
   clock c = { .s = s, .p = p, .links = links, .at = yk__calloc(p->nstream + 1u, sizeof *c.at),
               .event = yk__calloc(p->nevent + 1u, sizeof *c.event) };
@@ -114,7 +146,9 @@ static yk_code expect(yk_session *s, const yk_plan *p, const yk_topology *links,
   if (rc == YK_OK && s->machine == NULL) rc = yk__kinds_measure(s, p, seconds, &kinds);
   if (rc == YK_OK) {
     c.kinds = kinds;
-    out->seconds = play(&c, out);
+    double end = play(&c, 0, 0, out);
+    out->input = input_time(&c, input, end, out);
+    out->seconds = end + out->input;
     out->known = true;
     out->measured = kinds != NULL;
     out->kinds = kinds ? yk__kinds_count(kinds, &out->reckoned) : 0;
@@ -125,11 +159,11 @@ static yk_code expect(yk_session *s, const yk_plan *p, const yk_topology *links,
   return rc;
 }
 
-yk_code yk__expect(yk_session *s, const yk_plan *p, const yk_topology *links, double seconds, yk_expectation *out) {
+yk_code yk__expect(yk_session *s, const yk_plan *p, const yk_topology *links, double input, double seconds, yk_expectation *out) {
   *out = (yk_expectation){ .busy = yk__calloc(s->devices->n + 1u, sizeof *out->busy),
                            .copying = yk__calloc(s->devices->n + 1u, sizeof *out->copying) };
   yk_code rc = out->busy && out->copying ? YK_OK : YK_ENOMEM;
-  if (rc == YK_OK && (s->machine == NULL || told(s, p, out))) rc = expect(s, p, links, seconds, out);
+  if (rc == YK_OK && (s->machine == NULL || told(s, p, out))) rc = expect(s, p, links, input, seconds, out);
   if (rc == YK_OK) return YK_OK;
   if (rc != YK_ENOMEM || out->busy == NULL || out->copying == NULL) {
     yk__expectation_free(out);

@@ -3,14 +3,15 @@
  *
  * What a step would find in a cache lies in the same place at each launch: how much memory a stream has touched since it last used a
  * piece is told by the plan. All else lies in a ring that moves on. Both are full of random numbers; whole numbers are read from
- * zeros, which are valid indices, and written where nobody reads them.
+ * zeros, which are valid indices, and written where nobody reads them. Guards are true: an update that was told to do nothing
+ * would take no time.
  */
 #include "measure/kinds.h"
 #include <string.h>
-#include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "measure/load.h"
 #include "measure/measure.h"
 
 enum { RING = 64 << 20, NOISE = 1 << 20, CACHE = 16 << 20, SAMPLES = 7, LEAST_SAMPLES = 3, MOST_LAUNCHES = 64 };
@@ -21,9 +22,10 @@ typedef struct bench {               /* one device of the plan */
   yk_device *d;
   yk_stream *stream;
   yk_event *begin, *end;             /* NULL: the driver does not tell when they fired */
-  area hot, ring, zeros, sink;       /* floats in a cache; others; whole numbers that are read; those that are written */
+  uint64_t from, to;                 /* when they did */
+  area hot, ring, zeros, sink, on;   /* floats in a cache; others; whole numbers that are read; those that are written; guards */
 } bench;
-enum { AREAS = 4 };
+enum { HOT, RINGS, ZEROS, SINK, ON, AREAS };
 
 typedef struct kind { double seconds; uint32_t first; bool timed; } kind;    /* first: an instruction of it */
 enum { MOST_HOT = 64 };              /* arguments of a launch that may be in a cache; further ones are taken not to be */
@@ -109,8 +111,8 @@ static bool is_hot(const yk_kinds *k, uint32_t i, const yk_buf *b) {
 }
 
 static void find_hot(yk_kinds *k) {
-  long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  k->cache = (l3 > 0 ? (uint64_t)l3 : CACHE) / (k->p->nstream > 1 ? 2 : 1);
+  uint64_t last = yk__last_cache("/sys");
+  k->cache = (last > 0 ? last : CACHE) / (k->p->nstream > 1 ? 2 : 1);
   for (uint32_t n = 0; n < k->n; n++) {
     const yk_instr *x = &k->p->instr[k->kind[n].first];
     for (uint16_t i = 0; i < x->nargs && i < MOST_HOT; i++) {
@@ -124,12 +126,25 @@ static void find_hot(yk_kinds *k) {
 
 static size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+static bool has_guard(const yk_op *op) {
+  const yk_port *last = op ? op->in : NULL;
+  while (last && last->name && last[1].name) last++;
+  return last && last->name && (last->flags & YK_PORT_GUARD);
+}
+
+/* Where argument i of nargs lies; the workspace is number nargs. */
+static int area_for(const yk_plan_kernel *kernel, uint16_t i, uint16_t nargs, const yk_buf *b, bool hot) {
+  if (i < nargs && (YK_T(b->desc.dtype) & YK_FLOATS)) return hot ? HOT : RINGS;
+  if (i >= kernel->nin || i < kernel->nwritten) return SINK;
+  return i + 1 == kernel->nin && b->desc.dtype == YK_BOOL && has_guard(kernel->op) ? ON : ZEROS;
+}
+
 /* Room for the arguments of one launch: how much of each area it needs, and, unless arg is NULL, where they are. `first` is the
  * instruction that stands for the kind. */
 static void place(yk_kinds *k, const yk_instr *x, uint32_t first, yk_mem *arg, yk_mem *work) {
   const yk_plan_kernel *kernel = &k->p->kernel[x->a];
   bench *b = &k->at[k->p->stream_dev[x->stream]];
-  area *all[AREAS] = { &b->hot, &b->ring, &b->zeros, &b->sink };
+  area *all[AREAS] = { &b->hot, &b->ring, &b->zeros, &b->sink, &b->on };
   size_t used[AREAS] = { 0 }, start[AREAS];
   for (int a = 0; a < AREAS; a++) start[a] = all[a]->at + all[a]->need <= all[a]->mem.bytes ? all[a]->at : 0;
   for (uint16_t i = 0; i <= x->nargs; i++) {
@@ -138,13 +153,12 @@ static void place(yk_kinds *k, const yk_instr *x, uint32_t first, yk_mem *arg, y
     yk_mem *to = i < x->nargs ? arg ? &arg[i] : NULL : work;
     if (to) *to = (yk_mem){ 0 };
     if (buf == NULL) continue;
-    bool real = i < x->nargs && (YK_T(buf->desc.dtype) & YK_FLOATS), written = i >= kernel->nin || i < kernel->nwritten;
-    int a = real ? i < MOST_HOT && (k->hot[first] >> i & 1u) ? 0 : 1 : i < x->nargs && !written ? 2 : 3;
+    int a = area_for(kernel, i, x->nargs, buf, i < MOST_HOT && (k->hot[first] >> i & 1u));
     if (to) *to = (yk_mem){ all[a]->mem.base, all[a]->mem.offset + start[a] + used[a], (size_t)buf->bytes };
     used[a] += aligned((size_t)buf->bytes);
   }
   for (int a = 0; a < AREAS; a++) {
-    if (arg) all[a]->at = a == 1 ? start[a] + used[a] : 0;
+    if (arg) all[a]->at = a == RINGS ? start[a] + used[a] : 0;
     else if (used[a] > all[a]->need) all[a]->need = used[a];
   }
 }
@@ -174,6 +188,7 @@ static yk_code fill(bench *b, const float *noise) {
   YK_TRY(make_noise(b, &b->ring.mem, noise));
   YK_TRY(b->d->driver->fill(b->stream, b->zeros.mem, 0));
   YK_TRY(b->d->driver->fill(b->stream, b->sink.mem, 0));
+  YK_TRY(b->d->driver->fill(b->stream, b->on.mem, 1));
   return b->d->driver->stream_sync(b->stream, &failed);
 }
 
@@ -194,6 +209,7 @@ static yk_code open_benches(yk_kinds *k, const float *noise) {
     YK_TRY(take(b, &b->hot, 0));
     YK_TRY(take(b, &b->zeros, 0));
     YK_TRY(take(b, &b->sink, 0));
+    YK_TRY(take(b, &b->on, 0));
     YK_TRY(take(b, &b->ring, RING));                 /* the last: it may be smaller */
     YK_TRY(fill(b, noise));
   }
@@ -210,6 +226,7 @@ static void close_benches(yk_kinds *k) {
     yk__device_free(b->d, b->ring.mem);
     yk__device_free(b->d, b->zeros.mem);
     yk__device_free(b->d, b->sink.mem);
+    yk__device_free(b->d, b->on.mem);
     *b = (bench){ 0 };
   }
 }
@@ -245,18 +262,39 @@ static yk_code mark(const yk_kinds *k, const uint32_t *at, bool end) {
   return YK_OK;
 }
 
+/* Do both compute on the same cores of the host? */
+static bool share_cores(const yk_device *a, const yk_device *b) {
+  const yk_dev_config *x = &a->config, *y = &b->config;
+  return a->driver == b->driver && x->ncores > 0 && y->ncores > 0 && x->first_core < y->first_core + y->ncores &&
+         y->first_core < x->first_core + x->ncores;
+}
+
+/* Nanoseconds from the first begin to the last end of device d and those that share its cores: whoever has a core to itself for a
+ * while only makes another one wait. */
+static uint64_t span(const yk_kinds *k, const uint32_t *at, uint16_t d) {
+  uint64_t begin = k->at[d].from, end = k->at[d].to;
+  for (uint16_t e = 0; e < k->s->devices->n; e++) {
+    if (!at[e] || !k->at[e].begin || !share_cores(k->at[d].d, k->at[e].d)) continue;
+    if (k->at[e].from < begin) begin = k->at[e].from;
+    if (k->at[e].to > end) end = k->at[e].to;
+  }
+  return end - begin;
+}
+
 /* Between the marks; `wall` where a driver does not tell. Halfway between the devices' mean and the slowest: in a step, one that is
  * disturbed is waited for at some places only. */
 static yk_code marked(const yk_kinds *k, const uint32_t *at, double wall, double *seconds) {
   double sum = 0, most = 0;
   uint32_t n = 0;
   for (uint16_t d = 0; d < k->s->devices->n; d++) {
-    const bench *b = &k->at[d];
-    uint64_t begin = 0, end = 0;
+    bench *b = &k->at[d];
+    if (!at[d] || !b->begin) continue;
+    YK_TRY(b->d->driver->event_time(b->begin, &b->from));
+    YK_TRY(b->d->driver->event_time(b->end, &b->to));
+  }
+  for (uint16_t d = 0; d < k->s->devices->n; d++) {
     if (!at[d]) continue;
-    if (b->begin) YK_TRY(b->d->driver->event_time(b->begin, &begin));
-    if (b->begin) YK_TRY(b->d->driver->event_time(b->end, &end));
-    double one = b->begin ? (double)(end - begin) * 1e-9 : wall;
+    double one = k->at[d].begin ? (double)span(k, at, d) * 1e-9 : wall;
     if (one > most) most = one;
     sum += one;
     n++;

@@ -57,6 +57,16 @@ static bool read_text(const char *path, char *buf, size_t n) {
   return good;
 }
 
+uint64_t yk__last_cache(const char *sys) {
+  char path[512], text[64];
+  unsigned long long kib = 0;
+  for (int level = 3; level >= 2 && kib == 0; level--) {
+    if (snprintf(path, sizeof path, "%s/devices/system/cpu/cpu0/cache/index%d/size", sys, level) >= (int)sizeof path) return 0;
+    if (!read_text(path, text, sizeof text) || sscanf(text, "%lluK", &kib) != 1) kib = 0;
+  }
+  return (uint64_t)kib * 1024;
+}
+
 /* Millidegrees; what no processor survives is no reading. */
 static void warmer(const char *path, double *most) {
   char text[64];

@@ -32,7 +32,8 @@ enum {
                                   attrs and shared inputs agree may become one node with a larger n (updates) */
   YK_SOURCE        = 1u << 8,  /* value exists without a kernel: constant, placeholder, variable, run_counter */
   YK_NARROW        = 1u << 9,  /* gains from f16 and bf16: under yk_precision_push() f32 inputs are cast to that type */
-  YK_WIDE          = 1u << 10  /* loses too much in them: there f16 and bf16 inputs are cast to f32 */
+  YK_WIDE          = 1u << 10, /* loses too much in them: there f16 and bf16 inputs are cast to f32 */
+  YK_FAR           = 1u << 11  /* touches each element of each input once: may do so in another device's memory, where that can be reached */
 };
 
 enum {

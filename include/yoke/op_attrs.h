@@ -33,6 +33,8 @@ typedef struct yk_variable_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_
 
 /* ---- variables ---------------------------------------------------------------------------------------
  * read_variable: ref -> value (view).      assign, assign_add, assign_sub: ref(write), value -> value after (view of ref).
+ * assign_sum:      v...(write), x...                    -> op       sets of `of` variables and as many values of one shape, one set after
+ *                  the other: each variable of a set becomes the sum of its values, from left to right. Made by the planner, of add_n and assign.
  * sgd_update:      w...(write), g..., lr                -> op       w -= lr*g
  * momentum_update: w...(write), a...(write), g..., lr, m -> op      a = m*a + g; w -= lr*a   (nesterov: w -= lr*g + lr*m*a)
  *                  keras: a = m*a - lr*g; w += a                    (nesterov: w += m*a - lr*g)
@@ -40,6 +42,7 @@ typedef struct yk_variable_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_
  * Every operation with a (write) port takes one more input at the end if it is given one: guard, a bool scalar. Where it is false
  * nothing is written, and the result, if there is one, is the old value.
  * lr, m, decay are scalars of the dtype of w. All three are YK_MERGE: groups of n, then the shared scalars. */
+typedef struct yk_assign_sum_attrs { uint32_t n; int32_t of; } yk_assign_sum_attrs;   /* YK_MERGE; n is a multiple of `of`; 0 = n */
 typedef struct yk_update_attrs { uint32_t n; int32_t nesterov, keras; } yk_update_attrs;
 
 /* The other optimizers' updates; all are YK_MERGE -> op, lr and powers are f32 scalars. beta1, beta2 and rho are rounded to f32

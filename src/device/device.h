@@ -109,6 +109,9 @@ yk_code yk__device_stream(yk_device *d, yk_stream **out) YK_CHECKED;
 /* May kernels of either use the other's memory where it is? So it is for CPU devices of one driver; a virtual GPU keeps its own, and
  * so does every part of a split device, since each has its limit. */
 int     yk__device_same_memory(const yk_device *a, const yk_device *b);
+/* May kernels of `a` read and write the memory of `b` where it is, each byte once, as over a link between cards? So it is where both are
+ * openings of one host device; parts of a card and cards without such a link stay apart, and rehearsed ones whose driver is not here. */
+int     yk__device_reaches(const yk_device *a, const yk_device *b);
 /* All device names, comma-separated, for messages. Returns buf. */
 char   *yk__devices_text(const yk_devices *d, char *buf, size_t n);
 

@@ -270,6 +270,10 @@ int yk__device_same_memory(const yk_device *a, const yk_device *b) {
   return a == b || (a->driver == b->driver && is_host(a) && is_host(b) && !a->own_memory && !b->own_memory);
 }
 
+int yk__device_reaches(const yk_device *a, const yk_device *b) {
+  return yk__device_same_memory(a, b) || (a->driver == b->driver && is_host(a) && is_host(b) && !a->stand_in && !b->stand_in);
+}
+
 char *yk__devices_text(const yk_devices *all, char *buf, size_t n) {
   size_t used = 0;
   if (n) buf[0] = '\0';

@@ -38,7 +38,7 @@ static const yk_case cases[] = {
 
 const yk_op yk__op_add_n = {
   .name = "add_n", .label = "AddN", .doc = "sum of all inputs, added left to right",
-  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE,
+  .version = 1, .traits = YK_PURE | YK_ELEMENTWISE | YK_FAR,
   .in = in, .out = yk__out1, .infer = infer, .grad = grad, .ref = ref, .cases = cases,
 };
 

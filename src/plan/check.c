@@ -9,6 +9,12 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
+static int in_reach(const yk_plan *p, const yk_instr *x, uint32_t buf) {
+  const yk_device *owner = &p->devices->at[p->arena[p->buf[buf].arena].dev], *user = &p->devices->at[p->stream_dev[x->stream]];
+  const yk_op *op = x->code == YK_I_LAUNCH ? p->kernel[x->a].op : NULL;
+  return yk__device_same_memory(owner, user) || (op && (op->traits & YK_FAR) && yk__device_reaches(user, owner));
+}
+
 static yk_code check_instr(const yk_plan *p, uint32_t i) {
   const yk_instr *x = &p->instr[i];
   uint32_t limit[] = { [YK_I_LAUNCH] = p->nkernel, [YK_I_COPY] = 1, [YK_I_COPY_PEER] = 1, [YK_I_FEED] = p->nfeed, [YK_I_FETCH] = p->nfetch,
@@ -21,8 +27,7 @@ static yk_code check_instr(const yk_plan *p, uint32_t i) {
   for (uint16_t k = 0; k < x->nargs; k++) {
     uint32_t b = p->arg[x->args + k];
     if (b == YK_NO_BUF ? x->code != YK_I_LAUNCH : b >= p->nbuf) return YK_FAIL(EINTERNAL, "argument %u of instruction %u is not a buffer", k, i);
-    if (b != YK_NO_BUF && !(x->code == YK_I_COPY_PEER && k == 1) &&
-        !yk__device_same_memory(&p->devices->at[p->arena[p->buf[b].arena].dev], &p->devices->at[p->stream_dev[x->stream]]))
+    if (b != YK_NO_BUF && !(x->code == YK_I_COPY_PEER && k == 1) && !in_reach(p, x, b))
       return YK_FAIL(EINTERNAL, "argument %u of instruction %u is on another device", k, i);
   }
   return YK_OK;

@@ -14,8 +14,8 @@ typedef struct yk_pass { const char *name; yk_code (*run)(yk_ir *ir); } yk_pass;
 
 static const yk_pass passes[] = {
   { "import", yk__pass_import },       { "place", yk__pass_place }, { "collect", yk__pass_collect }, { "simplify", yk__pass_simplify },
-  { "fuse", yk__pass_fuse },           { "merge", yk__pass_merge }, { "partition", yk__pass_partition }, { "order", yk__pass_order },
-  { "layout", yk__pass_layout },       { "memory", yk__pass_memory }, { "encode", yk__pass_encode },
+  { "fuse", yk__pass_fuse },           { "allreduce", yk__pass_allreduce }, { "merge", yk__pass_merge }, { "partition", yk__pass_partition },
+  { "order", yk__pass_order },         { "layout", yk__pass_layout }, { "memory", yk__pass_memory }, { "encode", yk__pass_encode },
 };
 
 static yk_code run_passes(yk_ir *ir) {
@@ -30,6 +30,11 @@ static int mentions(const uint32_t *list, uint32_t n, uint32_t x) {
   for (uint32_t i = 0; i < n; i++)
     if (list[i] == x) return 1;
   return 0;
+}
+
+/* Input i is overwritten without being looked at. */
+static int only_written(const yk_ir_node *x, uint16_t i) {
+  return x->op == &yk__op_assign || (x->op == &yk__op_assign_sum && yk__ir_writes(x, i));
 }
 
 /* Which variables the plan reads and writes. What it wrote itself before reading it need not have had a value. */
@@ -48,7 +53,7 @@ static yk_code list_variables(yk_ir *ir) {
       if (!yk__ir_reads(x, i)) continue;
       from = &ir->node[ir->value[ir->value[x->in[i]].root].node];
       if (from->kind != YK_IR_VARIABLE) continue;
-      if (x->op != &yk__op_assign && !mentions(p->writes, p->nwrites, from->index) && !mentions(p->reads, p->nreads, from->index))
+      if (!only_written(x, i) && !mentions(p->writes, p->nwrites, from->index) && !mentions(p->reads, p->nreads, from->index))
         p->reads[p->nreads++] = from->index;
       if (yk__ir_writes(x, i) && !mentions(p->writes, p->nwrites, from->index)) p->writes[p->nwrites++] = from->index;
     }

@@ -119,6 +119,7 @@ yk_code yk__pass_place(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_collect(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_simplify(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_fuse(yk_ir *ir) YK_CHECKED;
+yk_code yk__pass_allreduce(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_merge(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_partition(yk_ir *ir) YK_CHECKED;
 yk_code yk__pass_order(yk_ir *ir) YK_CHECKED;

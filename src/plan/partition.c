@@ -1,7 +1,8 @@
 /*
  * partition.c - pass 5: every edge between memories becomes an explicit copy.
  *
- * CPU devices share the host's memory: what one of them made, another one reads where it is.
+ * CPU devices share the host's memory: what one of them made, another one reads where it is. So do sums, which touch each byte once,
+ * wherever their device reaches the other's memory: a copy would be written and read once more.
  * Feeds, constants and the run counter are made on each device that uses them
  * instead. A copy is made once per value and device; a variable that is written
  * in the same step is copied again for those who must see the new value.
@@ -35,9 +36,11 @@ static uint32_t writer_before(yk_partition *p, uint32_t variable, uint32_t user,
   return found;
 }
 
-static int same_memory(const yk_ir *ir, uint16_t a, uint16_t b) {
+/* May `user` on `dev` use what lies on device `from` where it is? */
+static int in_place(const yk_ir *ir, uint32_t user, uint16_t dev, uint16_t from) {
   const yk_device *at = ir->req->devices->at;
-  return yk__device_same_memory(&at[a], &at[b]);
+  if (yk__device_same_memory(&at[from], &at[dev])) return 1;
+  return (ir->node[user].op->traits & YK_FAR) != 0 && yk__device_reaches(&at[dev], &at[from]);
 }
 
 static uint32_t instance(yk_partition *p, uint32_t v, uint16_t dev) {
@@ -70,7 +73,7 @@ static yk_code bring(yk_partition *p, uint32_t v, uint16_t dev, uint32_t user, u
   uint32_t at = ir->value[v].node, writer = 0, variable;
   int failed = 0;
   yk_moved m;
-  if (ir->node[at].dev == dev || (!is_source(&ir->node[at]) && same_memory(ir, ir->node[at].dev, dev))) {
+  if (ir->node[at].dev == dev || (!is_source(&ir->node[at]) && in_place(ir, user, dev, ir->node[at].dev))) {
     *out = v;
     return YK_OK;
   }
@@ -106,7 +109,8 @@ static yk_code partition(yk_partition *p) {
       uint32_t v = ir->node[id].in[i], moved;
       char w[256];
       if (!yk__ir_reads(&ir->node[id], i)) continue;
-      if (yk__ir_writes(&ir->node[id], i) && ir->node[ir->value[v].node].dev != ir->node[id].dev)
+      if (yk__ir_writes(&ir->node[id], i) && ir->node[ir->value[v].node].dev != ir->node[id].dev &&
+          !in_place(ir, id, ir->node[id].dev, ir->node[ir->value[v].node].dev))
         return YK_FAIL(EINTERNAL, "%s writes a variable of another device", yk__ir_where(ir, id, w));
       YK_TRY(bring(p, v, ir->node[id].dev, id, &moved));
       ir->node[id].in[i] = moved;

@@ -69,11 +69,28 @@ static yk_code add_copy(yk_survey *v, uint16_t from, uint16_t to, uint64_t bytes
   return YK_OK;
 }
 
+/* What a kernel reads and writes in memory that is another device's, as if it were copied. */
+static yk_code count_reach(yk_survey *v, const yk_instr *x) {
+  const yk_plan *p = v->p;
+  const yk_plan_kernel *k = &p->kernel[x->a];
+  uint16_t here = p->stream_dev[x->stream];
+  for (uint16_t i = 0; i < x->nargs; i++) {
+    uint32_t b = p->arg[x->args + i];
+    if (b == YK_NO_BUF) continue;
+    uint16_t there = p->arena[p->buf[b].arena].dev;
+    if (yk__device_same_memory(&v->s->devices->at[here], &v->s->devices->at[there])) continue;
+    bool written = i < k->nwritten || i >= k->nin;
+    YK_TRY(add_copy(v, written ? here : there, written ? there : here, p->buf[b].bytes));
+  }
+  return YK_OK;
+}
+
 static yk_code count_copies(yk_survey *v) {
   const yk_plan *p = v->p;
   for (uint32_t i = 0; i < p->ninstr; i++) {
     const yk_instr *x = &p->instr[i];
     uint16_t to = p->stream_dev[x->stream];
+    if (x->code == YK_I_LAUNCH) YK_TRY(count_reach(v, x));
     if (x->code != YK_I_COPY_PEER && x->code != YK_I_FEED && x->code != YK_I_FETCH) continue;
     uint64_t bytes = p->buf[p->arg[x->args]].bytes;
     if (x->code == YK_I_COPY_PEER) YK_TRY(add_copy(v, p->arena[p->buf[p->arg[x->args + 1]].arena].dev, to, bytes));

@@ -102,6 +102,7 @@ yk_code yk__cpu_mem_map(yk_dev *dev, yk_mem mem, void **out);
 yk_code yk__cpu_desc_bytes(yk_dev *dev, const yk_desc *d, uint64_t *out);
 void    yk__cpu_copy_bytes(void *dst, const void *src, size_t bytes);     /* on the calling thread's team if big */
 void    yk__cpu_fill_bytes(void *dst, uint8_t byte, size_t bytes);
+uint64_t yk__cpu_cache_bytes(void);                                       /* of the last level that a core reaches */
 uint64_t yk__cpu_memory_total(void);                                      /* of this machine or control group */
 uint64_t yk__cpu_memory_free(void);
 static inline void *yk__cpu_address(yk_mem m) { return m.base ? (char *)m.base + m.offset : NULL; }

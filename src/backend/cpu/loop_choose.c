@@ -40,6 +40,7 @@ static int isa_level(void) {
 const yk_elem_table *yk__loop_elem(void) { PICK(yk_elem_table, yk__elem_table); }
 const yk_reduce_table *yk__loop_reduce(void) { PICK(yk_reduce_table, yk__reduce_table); }
 const yk_update_table *yk__loop_update(void) { PICK(yk_update_table, yk__update_table); }
+const yk_sum_table *yk__loop_sum(void) { PICK(yk_sum_table, yk__sum_table); }
 const yk_wino_table *yk__loop_winograd(void) { PICK(yk_wino_table, yk__wino_table); }
 
 static const yk_body_table *softmax_bodies(void) { PICK(yk_body_table, yk__softmax_table); }

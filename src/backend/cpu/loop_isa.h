@@ -38,4 +38,14 @@ const yk_update_table *yk__loop_update(void);
 
 const yk_wino_table *yk__loop_winograd(void);
 
+enum { SUM_WAYS = 4 };
+typedef struct yk_sum_table {
+  /* out = x[0] + ... + x[k-1], from left to right, k from 1 to SUM_WAYS; out may be any of them. */
+  void (*few)(int64_t n, uint32_t k, const float *const *x, float *out);
+  /* n bytes past the caches. settle: after the last of them, before an event tells that they are there; it waits, so not more often. */
+  void (*past)(size_t n, const char *from, char *to);
+  void (*settle)(void);
+} yk_sum_table;
+const yk_sum_table *yk__loop_sum(void);
+
 #endif

@@ -1,5 +1,5 @@
 /*
- * loop_misc.c - kernels that fit nowhere else: add_n, check_numerics, shapes as data, product gradients, queues, nothing.
+ * loop_misc.c - kernels that fit nowhere else: check_numerics, shapes as data, product gradients, queues, nothing.
  *
  * shape, size and dim read descriptions only, so their values are known when the kernel is prepared.
  */
@@ -7,70 +7,6 @@
 
 #include <math.h>
 #include <string.h>
-
-/* ---- add_n: left to right, a block at a time ------------------------------------------------------------------- */
-
-typedef struct add_n { yk_elem_fn add, load, store; int64_t n; uint32_t bytes; } add_n;
-typedef struct add_n_call { const yk_kernel *k; void *const *arg; } add_n_call;
-
-static void add_n_piece(int64_t begin, int64_t end, void *argv) {
-  const add_n_call *c = argv;
-  const add_n *a = c->k->state;
-  const double none[2] = { 0, 0 };
-  float sum[L_BLOCK], next[L_BLOCK];
-  for (int64_t at = begin; at < end; at += L_BLOCK) {
-    int64_t m = end - at < L_BLOCK ? end - at : L_BLOCK;
-    char *out = (char *)c->arg[c->k->nin] + at * a->bytes;
-    const char *first = (const char *)c->arg[0] + at * a->bytes;
-    if (a->load) a->load(m, first, NULL, NULL, sum, NULL);
-    else if (c->k->nin == 1 && out != first) memcpy(out, first, (size_t)m * a->bytes);
-    for (uint32_t i = 1; i < c->k->nin; i++) {
-      const char *x = (const char *)c->arg[i] + at * a->bytes;
-      if (a->load) {
-        a->load(m, x, NULL, NULL, next, NULL);
-        a->add(m, sum, next, NULL, sum, none);
-      } else {
-        a->add(m, i == 1 ? first : out, x, NULL, out, none);
-      }
-    }
-    if (a->store) a->store(m, sum, NULL, NULL, out, NULL);
-  }
-}
-
-static yk_code add_n_run(const yk_kernel *k, void *const *arg, void *workspace) {
-  const add_n *a = k->state;
-  add_n_call c = { k, arg };
-  (void)workspace;
-  if (a->n) yk__cpu_host->parallel_for(a->n, L_GRAIN, add_n_piece, &c);
-  return YK_OK;
-}
-
-yk_code yk__cpu_loop_add_n(yk_cpu_prepare *p) {
-  yk_kernel *k = p->k;
-  uint8_t dtype = k->in[0].dtype;
-  uint64_t bytes;
-  add_n *a = yk__cpu_state(p, sizeof *a);
-  if (!a) return YK_ENOMEM;
-  a->n = yk__cpu_count(&k->in[0]);
-  a->bytes = (uint32_t)yk__cpu_dtype_bytes(dtype);
-  if (k->in[0].layout != YK_LAYOUT_PLAIN && !(p->spec->flags & YK_SPEC_FIXED) &&
-      yk__cpu_layout_bytes(&k->in[0], &bytes) == YK_OK) {
-    a->n = (int64_t)(bytes / a->bytes);                /* padding is zero and stays zero */
-    for (uint32_t i = 1; i < k->nin; i++) k->in[i].layout = k->in[0].layout;
-    k->out[0].layout = k->in[0].layout;
-  } else {
-    YK_TRY(yk__cpu_want_plain(p));
-  }
-  a->add = yk__loop_elem()->fn[E_add][yk__loop_type(dtype)][L_VV];
-  if (yk__loop_half(dtype)) {
-    a->load = yk__loop_elem()->to_f32[dtype == YK_BF16];
-    a->store = yk__loop_elem()->from_f32[dtype == YK_BF16];
-  }
-  p->inplace = k->nin > 1 ? 3 : 1;                     /* a block of the first two is read before the output's is written */
-  k->run = add_n_run;
-  k->impl = "plain:add_n";
-  return YK_OK;
-}
 
 /* ---- check_numerics ------------------------------------------------------------------------------------------------ */
 

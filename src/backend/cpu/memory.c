@@ -114,6 +114,12 @@ static uint64_t read_number(const char *path, const char *key) {
   return value;
 }
 
+/* The C library may tell the sum over all cores of the package, most of which a virtual machine does not have. */
+uint64_t yk__cpu_cache_bytes(void) {
+  uint64_t kib = read_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "");     /* "32768K" */
+  return kib == UINT64_MAX ? (uint64_t)32 << 20 : kib * 1024;
+}
+
 /* The tightest `file` of this process's control group and those above it (unified hierarchy), minus what is used there
  * if `used` is named; UINT64_MAX if nothing limits. */
 static uint64_t cgroup_number(const char *file, const char *used) {

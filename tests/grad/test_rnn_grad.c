@@ -1,9 +1,9 @@
 /*
- * test_rnn_grad.c - recurrent layers as a program builds them: gradients of everything, with and without each optional input, and steps
- * of a session on the CPU against the references.
+ * test_rnn_grad.c - recurrent layers as a program builds them: gradients of everything, with and without each optional input,
+ * and steps of a session on the CPU against the references.
  *
- * The sweep over all operations sees each of them alone, with its inputs in order; here are the layers with a kernel and a bias, inputs
- * left out in the middle, batches whose size is not known while the graph is built, and batches of no rows.
+ * The sweep over all operations sees each of them alone, with its inputs in order; here are the layers with a kernel and a bias,
+ * inputs left out in the middle, batches whose size is not known while the graph is built, and batches of no rows.
  */
 #include <yoke/yoke.h>
 #include "support/check.h"
@@ -184,6 +184,23 @@ static void a_session_agrees_with_the_references(void **state) {
     }
 }
 
+/* Neither the sequences nor their steps are known until they are fed. */
+static void steps_may_be_unknown(void **state) {
+  (void)state;
+  layer l;
+  build(0, YK_F32, false, &l);
+  l.in[X] = yk_placeholder(l.g, NULL, YK_F32, YK_SHAPE(-1, -1, C));
+  l.in[MASK] = yk_placeholder(l.g, NULL, YK_BOOL, YK_SHAPE(-1, -1));
+  yk_lstm(l.g, l.in[X], l.in[KERNEL], l.in[RECURRENT], l.in[BIAS], l.in[STATE], l.in[CELL], l.in[MASK], NULL, l.out);
+  wanted w = differentiate(&l, 0);
+  yk_tensor *got[INPUTS + 3] = { NULL };
+  CHECK_INT(w.n, 7);
+  run_on_cpu(&l, &w, N, got);
+  compare("unknown steps", &l, &w, N, got);
+  for (size_t i = 0; i < w.n; i++) yk_tensor_free(got[i]);
+  yk_graph_free(l.g);
+}
+
 /* A kernel that does not fit is refused with the place and both shapes. */
 static void misfits_are_told(void **state) {
   (void)state;
@@ -199,6 +216,7 @@ static void misfits_are_told(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(every_input_has_its_gradient),
-                                      cmocka_unit_test(a_session_agrees_with_the_references), cmocka_unit_test(misfits_are_told) };
+                                      cmocka_unit_test(a_session_agrees_with_the_references),
+                                      cmocka_unit_test(steps_may_be_unknown), cmocka_unit_test(misfits_are_told) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,9 @@ MAY = {  # layer -> layers it may include
     "store": "base tensor op graph run",
     "train": "base tensor op graph autodiff run store data",
     "model": "base tensor op graph autodiff run store data train",
+    "keras": "base tensor op graph run store data train model",
     "measure": "base device run",
-    "cli": "base doctor measure op device plan run store data train model",
+    "cli": "base doctor measure op device plan run store data train model keras",
     "backend": "",
 }
 ONLY = {("op", "ops"): "ops.def", ("plan", "ops"): "fusions.h"}  # (layer, included layer) -> the one file it may take from there

@@ -13,7 +13,7 @@ const char *const fault_freeing[] = {
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
   "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_monitored_team_free", "yk_tensor_queue_free", "yk_coordinator_free",
       "yk_accumulator_free", "yk_sync_worker_leave",
-  "yk_sync_replicas_free", NULL,
+  "yk_sync_replicas_free", "yk_keras_free", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -51,6 +51,9 @@ const char *const fault_silent[] = {
   "yk_accumulator_apply", "yk_accumulator_apply_rows", "yk_accumulator_take", "yk_accumulator_set_global_step",
   "yk_accumulator_global_step", "yk_accumulator_count", "yk_accumulator_dropped", "yk_accumulator_cancel", "yk_sync_replicas_stop",
   "yk_sync_replicas_end", "yk_sync_replicas_report", "yk_sync_replicas_worker",
+  /* layers.h, network.h */
+  "yk_keras_status", "yk_layer_name", "yk_layer_class_name", "yk_sym_output", "yk_sym_desc", "yk_network_layer", "yk_network_layer_at",
+  "yk_network_parameters", "yk_network_set_keras",
   NULL,
 };
 
@@ -74,6 +77,20 @@ static void call_values(yk_tensor *t) {
   number((double)yk_tensor_count(t));
   number((double)yk_tensor_bytes(t));
   number(yk_tensor_at(t, 0) + yk_bf16_to_f32(yk_f32_to_bf16(1)) + yk_f16_to_f32(yk_f32_to_f16(1)));
+}
+
+static void call_keras(yk_keras *k, yk_network *n) {
+  yk_layer *l = yk_network_layer_at(n, 0);
+  yk_sym s = { l, 0, 0 };
+  int64_t all;
+  number(yk_keras_status(k));
+  see(yk_layer_name(l));
+  see(yk_layer_class_name(l));
+  see(yk_sym_output(s, 0).layer);
+  see(yk_sym_desc(s));
+  see(yk_network_layer(n));
+  yk_network_parameters(n, &all, NULL);
+  number((double)all + yk_network_set_keras(n, 2));
 }
 
 static void call_graph(yk_graph *g, yk_variable *v) {
@@ -264,9 +281,15 @@ void fault_call_silent(void) {
   CHECK_OK(yk_summary_scalar(events, "x", 1, 1));
   yk_graph *other;
   yk_monitored *m = open_monitored(&other);
+  yk_keras *k;
+  CHECK_OK(yk_keras_new(1, &k));
+  yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(2) });
+  yk_network *n = yk_network_new(k, NULL, 1, &in, 1, &in);
+  CHECK_OK(yk_keras_status(k));
   uint64_t made = yk__alloc_count();
   yk__alloc_fail_from(1);
   call_values(t);
+  call_keras(k, n);
   call_graph(g, v);
   call_data(d, q, records);
   call_session(s);
@@ -283,6 +306,7 @@ void fault_call_silent(void) {
   assert_true(seen > 0);
   CHECK_OK(yk_monitored_close(m));
   yk_graph_free(other);
+  yk_keras_free(k);
   CHECK_OK(yk_saver_close(w));
   yk_checkpoint_close(c);
   CHECK_INT(unlink(yk_summary_path(events)), 0);

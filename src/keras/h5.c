@@ -1,0 +1,247 @@
+/*
+ * h5.c - see h5.h.
+ *
+ * What the library would print goes into our messages instead: the innermost line of its error stack.
+ */
+#include "keras/h5.h"
+#include <errno.h>
+#include <hdf5.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/thread.h"
+
+struct yk_h5 { hid_t id; char *path; };
+
+enum { MAX_TEXT = 1 << 28, MAX_TEXTS = 1 << 20 };
+
+_Atomic uint32_t yk__h5_lock;
+
+static herr_t innermost(unsigned n, const H5E_error2_t *e, void *arg) {
+  (void)n;
+  if (e->desc != NULL && e->desc[0] != '\0') snprintf(arg, 200, "%.199s", e->desc);
+  return 0;
+}
+
+/* The library's reason, in front of which the caller says what failed. */
+static yk_code fail(const yk_h5 *f, yk_code code, const char *path, const char *what) {
+  char why[200] = "";
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
+  H5Eclear2(H5E_DEFAULT);
+  return yk__fail(code, __FILE__, __LINE__, "%s: %s: %s%s%s", f->path, path, what, why[0] ? ": " : "", why);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------------------ */
+
+/* Of a file that is none of HDF5: what it looks like. */
+static yk_code foreign(const char *path) {
+  char head[16] = "";
+  struct stat st;
+  FILE *file = fopen(path, "rb");
+  size_t n = file != NULL ? fread(head, 1, sizeof head - 1, file) : 0;
+  if (file != NULL) fclose(file);
+  if (stat(path, &st) == 0 && st.st_size == 0) return YK_FAIL(ECORRUPT, "'%s' is empty; expected a file of HDF5", path);
+  const char *like = n > 0 && head[0] == '<'           ? ", but begins like a web page: was it downloaded through a browser?"
+                     : memcmp(head, "PK\3\4", 4) == 0  ? ", but a zip archive, as Keras 3's .keras files are"
+                     : memcmp(head, "\x89HDF", 4) == 0 ? "; it begins like one and is cut short or damaged"
+                                                       : "";
+  return YK_FAIL(ECORRUPT, "'%s' is no file of HDF5%s", path, like);
+}
+
+static yk_code open_locked(const char *path, yk_h5 *f) {
+  struct stat st;
+  if (stat(path, &st) != 0) return YK_FAIL(ENOTFOUND, "'%s' cannot be opened: %s", path, strerror(errno));
+  if (!S_ISREG(st.st_mode)) return YK_FAIL(EIO, "'%s' is not a regular file", path);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  if (H5Fis_hdf5(path) <= 0) return foreign(path);
+  f->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  return f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
+}
+
+yk_code yk__h5_open(const char *path, yk_h5 **out) {
+  yk_h5 *f = yk__calloc(1, sizeof *f);
+  if (f == NULL || (f->path = yk__strdup(path)) == NULL) {
+    yk__free(f);
+    return YK_ENOMEM;
+  }
+  yk__lock(&yk__h5_lock);
+  yk_code rc = open_locked(path, f);
+  yk__unlock(&yk__h5_lock);
+  if (rc == YK_OK) *out = f;
+  else {
+    yk__free(f->path);
+    yk__free(f);
+  }
+  return rc;
+}
+
+void yk__h5_close(yk_h5 *f) {
+  if (f == NULL) return;
+  yk__lock(&yk__h5_lock);
+  H5Fclose(f->id);
+  yk__unlock(&yk__h5_lock);
+  yk__free(f->path);
+  yk__free(f);
+}
+
+/* Each part of the path is asked for, since the library fails where one in the middle lacks. */
+static bool has_locked(const yk_h5 *f, const char *path) {
+  char part[1024];
+  for (size_t n = 0; path[n] != '\0';) {
+    n += strcspn(path + n, "/");
+    if (n >= sizeof part) return false;
+    memcpy(part, path, n);
+    part[n] = '\0';
+    if (n > 0 && H5Lexists(f->id, part, H5P_DEFAULT) <= 0) return false;
+    n += path[n] == '/';
+  }
+  return true;
+}
+
+bool yk__h5_has(const yk_h5 *f, const char *path) {
+  yk__lock(&yk__h5_lock);
+  bool yes = has_locked(f, path);
+  H5Eclear2(H5E_DEFAULT);
+  yk__unlock(&yk__h5_lock);
+  return yes;
+}
+
+/* ---- attributes ---------------------------------------------------------------------------------------------------------------- */
+
+void yk__texts_free(yk_texts *t) {
+  for (uint32_t i = 0; i < t->n; i++) yk__free(t->at[i]);
+  yk__free(t->at);
+  *t = (yk_texts){ 0 };
+}
+
+static yk_code push(yk_texts *t, const char *s, size_t n) {
+  char **grown = yk__realloc(t->at, t->n + 1u, sizeof *t->at), *copy = yk__strndup(s, n);
+  if (grown != NULL) t->at = grown;
+  if (grown == NULL || copy == NULL) return yk__free(copy), YK_ENOMEM;
+  t->at[t->n++] = copy;
+  return YK_OK;
+}
+
+/* The elements of an open attribute: pointers to each, or as many characters each. */
+static yk_code read_texts(const yk_h5 *f, const char *path, hid_t a, hid_t type, hssize_t n, yk_texts *out) {
+  bool vary = H5Tis_variable_str(type) > 0;
+  size_t width = vary ? sizeof(char *) : H5Tget_size(type);
+  if (n > MAX_TEXTS || width == 0 || (size_t)n > MAX_TEXT / width)
+    return fail(f, YK_ECORRUPT, path, "an attribute of unreasonable size");
+  char *buffer = yk__calloc((size_t)n + 1, width);
+  if (buffer == NULL) return YK_ENOMEM;
+  hid_t memory = H5Tcopy(type);                            /* the character set as it is: no conversion */
+  yk_code rc = H5Aread(a, memory, buffer) >= 0 ? YK_OK : fail(f, YK_ECORRUPT, path, "an attribute cannot be read");
+  for (hssize_t i = 0; i < n && rc == YK_OK; i++) {
+    const char *s = buffer + (size_t)i * width, *v;
+    memcpy(&v, s, sizeof v * (vary ? 1 : 0));
+    rc = vary ? push(out, v != NULL ? v : "", v != NULL ? strlen(v) : 0) : push(out, s, strnlen(s, width));
+  }
+  if (vary) {
+    hid_t space = H5Aget_space(a);
+    H5Dvlen_reclaim(memory, space, H5P_DEFAULT, buffer);
+    H5Sclose(space);
+  }
+  H5Tclose(memory);
+  yk__free(buffer);
+  return rc;
+}
+
+/* Attribute of a group; *there: is it? A list of no elements may be of any type. */
+static yk_code attribute(const yk_h5 *f, const char *path, const char *name, yk_texts *out, bool *there) {
+  *there = H5Aexists_by_name(f->id, path, name, H5P_DEFAULT) > 0;
+  H5Eclear2(H5E_DEFAULT);
+  if (!*there) return YK_OK;
+  hid_t a = H5Aopen_by_name(f->id, path, name, H5P_DEFAULT, H5P_DEFAULT);
+  if (a < 0) return fail(f, YK_ECORRUPT, path, "an attribute cannot be opened");
+  hid_t type = H5Aget_type(a), space = H5Aget_space(a);
+  hssize_t n = H5Sget_simple_extent_npoints(space);
+  yk_code rc = YK_OK;
+  if (n < 0 || type < 0) rc = fail(f, YK_ECORRUPT, path, "an attribute has no size");
+  else if (n > 0 && H5Tget_class(type) != H5T_STRING)
+    rc = YK_FAIL(ECORRUPT, "%s: attribute '%s' of %s is no text", f->path, name, path);
+  else if (n > 0) rc = read_texts(f, path, a, type, n, out);
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Aclose(a);
+  return rc;
+}
+
+yk_code yk__h5_text(const yk_h5 *f, const char *path, const char *name, char **out) {
+  yk_texts t = { 0 };
+  bool there;
+  yk__lock(&yk__h5_lock);
+  yk_code rc = attribute(f, path, name, &t, &there);
+  yk__unlock(&yk__h5_lock);
+  if (rc == YK_OK && t.n > 1)
+    rc = YK_FAIL(ECORRUPT, "%s: attribute '%s' of %s has %u texts; expected one", f->path, name, path, (unsigned)t.n);
+  if (rc == YK_OK) {
+    *out = t.n == 1 ? t.at[0] : NULL;
+    if (t.n == 1) t.at[0] = NULL;
+  }
+  yk__texts_free(&t);
+  return rc;
+}
+
+static yk_code texts_locked(const yk_h5 *f, const char *path, const char *name, yk_texts *out) {
+  bool there;
+  char part[80];
+  YK_TRY(attribute(f, path, name, out, &there));
+  for (unsigned i = 0; !there || i > 0; i++) {             /* split: name0, name1, ... until one lacks */
+    snprintf(part, sizeof part, "%.60s%u", name, i);
+    YK_TRY(attribute(f, path, part, out, &there));
+    if (!there) break;
+  }
+  return YK_OK;
+}
+
+yk_code yk__h5_texts(const yk_h5 *f, const char *path, const char *name, yk_texts *out) {
+  yk_texts t = { 0 };
+  yk__lock(&yk__h5_lock);
+  yk_code rc = texts_locked(f, path, name, &t);
+  yk__unlock(&yk__h5_lock);
+  if (rc == YK_OK) *out = t;
+  else yk__texts_free(&t);
+  return rc;
+}
+
+/* ---- data sets ------------------------------------------------------------------------------------------------------------------- */
+
+static yk_code tensor_locked(const yk_h5 *f, const char *path, hid_t d, yk_tensor **out) {
+  hsize_t dim[H5S_MAX_RANK];
+  hid_t space = H5Dget_space(d), type = H5Dget_type(d);
+  int rank = H5Sget_simple_extent_ndims(space);
+  H5T_class_t class = H5Tget_class(type);
+  size_t bytes = H5Tget_size(type);
+  yk_shape s = { .rank = rank < 0 ? 0 : (uint32_t)rank };
+  yk_code rc = YK_OK;
+  if (rank < 0 || rank > YK_MAX_RANK || (class != H5T_FLOAT && class != H5T_INTEGER))
+    rc = fail(f, YK_ECORRUPT, path, "no numbers of at most 8 dimensions");
+  else H5Sget_simple_extent_dims(space, dim, NULL);
+  for (int i = 0; i < rank && rc == YK_OK; i++) s.dim[i] = (int64_t)dim[i];
+  H5Sclose(space);
+  H5Tclose(type);
+  YK_TRY(rc);
+  yk_dtype dtype = class == H5T_FLOAT ? YK_F32 : bytes > 4 ? YK_I64 : YK_I32;
+  hid_t memory = dtype == YK_F32 ? H5T_NATIVE_FLOAT : dtype == YK_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+  yk_tensor *t = NULL;
+  YK_TRY(yk_tensor_new(dtype, s, &t));
+  if (yk_tensor_count(t) > 0 && H5Dread(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, yk_tensor_data(t)) < 0) {
+    yk_tensor_free(t);
+    return fail(f, YK_ECORRUPT, path, "a data set cannot be read");
+  }
+  *out = t;
+  return YK_OK;
+}
+
+yk_code yk__h5_tensor(const yk_h5 *f, const char *path, yk_tensor **out) {
+  yk__lock(&yk__h5_lock);
+  hid_t d = has_locked(f, path) ? H5Dopen2(f->id, path, H5P_DEFAULT) : -1;
+  yk_code rc = d < 0 ? fail(f, YK_ECORRUPT, path, "there is no such data set") : tensor_locked(f, path, d, out);
+  if (d >= 0) H5Dclose(d);
+  yk__unlock(&yk__h5_lock);
+  return rc;
+}

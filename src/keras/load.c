@@ -1,0 +1,149 @@
+/*
+ * load.c - Keras's .h5 files: a whole model, or weights alone.
+ *
+ * Groups and weights are matched by order as Keras matches them: layers that have weights one after the other, and in each its weights,
+ * those that train first. Nothing of a network changes unless the whole file fits it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "keras/h5.h"
+#include "keras/json.h"
+#include "keras/weights.h"
+#include "tensor/desc.h"
+
+/* ---- the file's side ----------------------------------------------------------------------------------------------------------- */
+
+static void path_of(char out[1024], const char *root, const char *group, const char *weight) {
+  snprintf(out, 1024, "%s%s%.300s%s%.600s", root, root[0] ? "/" : "", group, weight ? "/" : "", weight ? weight : "");
+}
+
+static yk_code read_weight(const yk_h5 *f, const char *what, const char *path, yk_weight_ref *m) {
+  char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
+  YK_TRY(yk__h5_tensor(f, path, &m->value));
+  const yk_desc *d = yk_tensor_desc(m->value);
+  if (d->dtype == m->weight->desc.dtype && yk__desc_same_shape(d, &m->weight->desc)) return YK_OK;
+  return YK_FAIL(ECORRUPT, "%s: %s is %s; weight '%s' of layer '%s' is %s", what, path, yk__desc_text(d, have, sizeof have),
+                 m->weight->name, m->layer->name, yk__desc_text(&m->weight->desc, want, sizeof want));
+}
+
+/* One layer's group into m[from...]; the group's weights are as many as the layer's. */
+static yk_code read_group(const yk_h5 *f, const char *what, const char *root, const char *group, const yk_layer *l,
+                          yk_weight_ref *m, uint32_t n, const yk_texts *names) {
+  char path[1024];
+  if (names->n != n)
+    return YK_FAIL(ECORRUPT, "%s: group '%s' has %u weights; layer '%s' has %u", what, group, (unsigned)names->n, l->name,
+                   (unsigned)n);
+  for (uint32_t i = 0; i < n; i++) {
+    path_of(path, root, group, names->at[i]);
+    YK_TRY(read_weight(f, what, path, &m[i]));
+  }
+  return YK_OK;
+}
+
+/* Groups that have weights, in the order of the file, against layers that have. */
+static yk_code read_groups(const yk_h5 *f, const char *what, const char *root, const yk_texts *groups, yk_network *n,
+                           yk_weights *all) {
+  uint32_t g = 0, ngroups = 0, nlayers = 0;
+  char path[1024];
+  for (uint32_t i = 0; i < n->nlayer; i++) {
+    yk_layer *l = n->layer[i];
+    uint32_t from = all->n;
+    yk_texts names = { 0 };
+    YK_TRY(yk__weights_of(l, n->self.frozen, all));
+    if (all->n == from) continue;
+    nlayers++;
+    for (; g < groups->n && names.n == 0; g++) {
+      path_of(path, root, groups->at[g], NULL);
+      YK_TRY(yk__h5_texts(f, path, "weight_names", &names));
+    }
+    yk_code rc = names.n == 0 ? YK_FAIL(ECORRUPT, "%s: weights of %u layers are there; network '%s' has more: '%s' gets none",
+                                        what, (unsigned)ngroups, n->self.name, l->name)
+                              : read_group(f, what, root, groups->at[g - 1], l, all->at + from, all->n - from, &names);
+    yk__texts_free(&names);
+    YK_TRY(rc);
+    ngroups++;
+  }
+  for (; g < groups->n; g++) {
+    yk_texts names = { 0 };
+    path_of(path, root, groups->at[g], NULL);
+    YK_TRY(yk__h5_texts(f, path, "weight_names", &names));
+    uint32_t more = names.n;
+    yk__texts_free(&names);
+    if (more > 0)
+      return YK_FAIL(ECORRUPT, "%s: group '%s' has weights, but network '%s' has only %u layers that have", what, groups->at[g],
+                     n->self.name, (unsigned)nlayers);
+  }
+  return YK_OK;
+}
+
+static yk_code put_values(const yk_weights *m) {
+  for (uint32_t i = 0; i < m->n; i++) YK_TRY(yk_layer_set_weight(m->at[i].layer, m->at[i].weight->name, m->at[i].value));
+  return YK_OK;
+}
+
+static yk_code load_weights(const yk_h5 *f, const char *path, yk_network *n) {
+  const char *root = yk__h5_has(f, "model_weights") ? "model_weights" : "";
+  yk_weights m = { 0 };
+  yk_texts groups = { 0 };
+  YK_TRY(yk__h5_texts(f, root[0] ? root : "/", "layer_names", &groups));
+  yk_code rc = groups.n > 0 ? read_groups(f, path, root, &groups, n, &m)
+                            : YK_FAIL(ECORRUPT, "%s: no weights of Keras: there is no list layer_names", path);
+  if (rc == YK_OK) rc = put_values(&m);
+  for (uint32_t i = 0; i < m.n; i++) yk_tensor_free(m.at[i].value);
+  yk__free(m.at);
+  yk__texts_free(&groups);
+  return rc;
+}
+
+/* ---- public ----------------------------------------------------------------------------------------------------------------------- */
+
+yk_code yk_network_load_weights(yk_network *n, const char *path) {
+  yk_h5 *f;
+  if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights: NULL argument");
+  YK_TRY(yk__h5_open(path, &f));
+  yk_code rc = load_weights(f, path, n);
+  yk__h5_close(f);
+  return rc;
+}
+
+/* The root's attribute keras_version, "2.2.4" or "3.1.0". */
+static yk_code major_of(const yk_h5 *f, int *out) {
+  char *version = NULL;
+  YK_TRY(yk__h5_text(f, "/", "keras_version", &version));
+  *out = version != NULL && version[0] >= '3' && version[0] <= '9' ? 3 : 2;
+  yk__free(version);
+  return YK_OK;
+}
+
+static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_network **out) {
+  char *config = NULL;
+  int major;
+  yk_network *n = NULL;
+  YK_TRY(major_of(f, &major));
+  YK_TRY(yk__h5_text(f, "/", "model_config", &config));
+  if (config == NULL)
+    return YK_FAIL(
+        ECORRUPT,
+        "%s: no attribute model_config, so it is no whole model; weights alone go into a network by yk_network_load_weights()",
+        path);
+  yk_code rc = yk__network_read(k, path, config, strlen(config), major, &n);
+  yk__free(config);
+  if (rc == YK_OK) rc = load_weights(f, path, n);
+  if (rc == YK_OK) {
+    n->major = major;
+    *out = n;
+  }
+  return rc;
+}
+
+yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) {
+  yk_h5 *f;
+  if (k == NULL || path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_network_load: NULL argument");
+  YK_TRY(yk_keras_status(k));
+  YK_TRY(yk__h5_open(path, &f));
+  yk_code rc = load_model(f, path, k, out);
+  yk__h5_close(f);
+  return rc;
+}

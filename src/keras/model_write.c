@@ -1,0 +1,102 @@
+/*
+ * model_write.c - a network as Keras 2 describes it in JSON.
+ *
+ * Calls are numbered within the network, as Keras renumbers those that it keeps; for Keras 2, a nested network's begin at 1, since its making
+ * is its call 0. Keras 3 writes what a call takes as it was written in Python. A network that is a plain chain is written as any other.
+ */
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "keras/json.h"
+
+static bool calls(const yk_network *n, const yk_layer *l, uint32_t node) {
+  for (uint32_t i = 0; i < n->ncall; i++)
+    if (n->call[i].layer == l && n->call[i].node == node) return true;
+  return false;
+}
+
+/* ["name", call, output, {}] or, of a network's ports, without the last one. */
+static json_t *port(const yk_network *n, int major, yk_sym s, bool arguments) {
+  json_int_t number = s.layer->network != NULL && major < 3;
+  for (uint32_t node = 0; node < s.node; node++) number += calls(n, s.layer, node);
+  json_t *p = json_pack("[s, I, i]", s.layer->name, number, (int)s.index);
+  if (arguments) json_array_append_new(p, json_object());
+  return p;
+}
+
+static json_t *ports(const yk_network *n, int major, uint32_t count, const yk_sym *s, bool arguments) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < count; i++) json_array_append_new(list, port(n, major, s[i], arguments));
+  return list;
+}
+
+/* ---- calls of Keras 3 ------------------------------------------------------------------------------------------------------- */
+
+static json_t *tensor(const yk_network *n, yk_sym s) {
+  const yk_desc *d = yk_sym_desc(s);
+  json_t *shape = json_array();
+  for (uint32_t i = 0; i < d->rank; i++) json_array_append_new(shape, d->dim[i] < 0 ? json_null() : json_integer(d->dim[i]));
+  return json_pack("{s:s, s:{s:o, s:s, s:o}}", "class_name", "__keras_tensor__", "config", "shape", shape, "dtype",
+                   d->dtype == YK_I32   ? "int32"
+                   : d->dtype == YK_I64 ? "int64"
+                                        : "float32",
+                   "keras_history", port(n, 3, s, false));
+}
+
+static json_t *tensors(const yk_network *n, uint32_t from, const yk_call_record *r) {
+  json_t *list = json_array();
+  for (uint32_t i = from; i < r->nin; i++) json_array_append_new(list, tensor(n, r->in[i]));
+  return list;
+}
+
+/* One tensor, or a list of them; first states go by name. */
+static json_t *arguments(const yk_network *n, const yk_layer *l, const yk_call_record *r) {
+  bool states = l->class == &yk__class_lstm || l->class == &yk__class_gru || l->class == &yk__class_simple_rnn;
+  if (r->nin > 1 && states)
+    return json_pack("{s:[o], s:{s:o}}", "args", tensor(n, r->in[0]), "kwargs", "initial_state", tensors(n, 1, r));
+  return json_pack("{s:[o], s:{}}", "args", r->nin == 1 ? tensor(n, r->in[0]) : tensors(n, 0, r), "kwargs");
+}
+
+/* ---- layers and networks -------------------------------------------------------------------------------------------------------- */
+
+static json_t *network(const yk_network *n, int major);
+
+static json_t *layer(const yk_network *n, int major, const yk_layer *l) {
+  json_t *nodes = json_array();
+  for (uint32_t i = 0; i < l->ncall; i++)
+    if (calls(n, l, i) && l->call[i].nin > 0)
+      json_array_append_new(nodes,
+                            major < 3 ? ports(n, major, l->call[i].nin, l->call[i].in, true) : arguments(n, l, &l->call[i]));
+  return json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name,
+                   "config", l->network != NULL ? network(l->network, major) : yk__config_write(l, major), "inbound_nodes",
+                   nodes);
+}
+
+/* The config of a network: NULL if there was no memory. */
+static json_t *network(const yk_network *n, int major) {
+  json_t *layers = json_array();
+  for (uint32_t i = 0; i < n->nlayer; i++)
+    if (json_array_append_new(layers, layer(n, major, n->layer[i])) != 0) {
+      json_decref(layers);
+      return NULL;
+    }
+  return json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", n->self.name, "trainable", !n->self.frozen, "layers", layers,
+                   "input_layers", ports(n, major, n->nin, n->in, false), "output_layers",
+                   ports(n, major, n->nout, n->out, false));
+}
+
+yk_code yk__network_write(const yk_network *n, char **out) {
+  json_t *config = network(n, n->major),
+         *root = config != NULL ? json_pack("{s:s, s:o}", "class_name", "Functional", "config", config) : NULL;
+  size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(17), bytes = root != NULL ? json_dumpb(root, NULL, 0, flags) : 0;
+  char *text = bytes > 0 ? yk__calloc(bytes + 1, 1) : NULL;
+  if (text != NULL) json_dumpb(root, text, bytes, flags);
+  json_decref(root);
+  if (bytes == 0)
+    return YK_FAIL(EUNSUPPORTED,
+                   "network '%s' cannot be described for Keras %d: an activation that it does not have, or no memory",
+                   n->self.name, n->major);
+  if (text == NULL) return YK_ENOMEM;
+  *out = text;
+  return YK_OK;
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,safetensors}.
+
+Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...]. Weights are random, batch statistics
+too, so that a layer that is left out or takes the wrong weight shows.
+"""
+import json
+import os
+import pathlib
+import struct
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+import numpy as np  # noqa: E402
+import keras as keras3  # noqa: E402
+import tf_keras as keras2  # noqa: E402
+
+OUT = pathlib.Path(__file__).resolve().parent / "keras"
+ROWS = 3
+
+
+def sequential(*layers):
+    return lambda k, L: k.Sequential([layer(k, L) for layer in layers])
+
+
+def one(shape, layer, dtype=None):
+    """A functional model of one layer."""
+    def build(k, L):
+        x = L.Input(shape, dtype=dtype) if dtype else L.Input(shape)
+        return k.Model(x, layer(L)(x))
+    return build
+
+
+def siamese(k, L):
+    a, b = L.Input((6,), name="a"), L.Input((6,), name="b")
+    shared = L.Dense(4, activation="tanh", name="shared")
+    x, y = shared(a), shared(b)
+    z = L.Concatenate(name="join")([x, y])
+    return k.Model([a, b], [L.Dense(3, activation="softmax", name="main_output")(z), L.Dense(1, name="aux_output")(x)])
+
+
+def nested(k, L):
+    i = L.Input((8, 8, 3))
+    inner_in = L.Input((8, 8, 3))
+    h = L.Conv2D(4, 3, padding="same", activation="relu")(inner_in)
+    h = L.BatchNormalization()(h)
+    inner = k.Model(inner_in, L.GlobalAveragePooling2D()(h), name="encoder")
+    left = inner(i)
+    right = inner(L.ZeroPadding2D(((0, 0), (0, 0)))(i))
+    return k.Model(i, L.Dense(2)(L.Subtract()([left, L.Activation("tanh")(right)])))
+
+
+def states(k, L):
+    """An encoder whose states begin a decoder."""
+    a, b = L.Input((5, 3)), L.Input((4, 2))
+    _, h, c = L.LSTM(4, return_state=True)(a)
+    return k.Model([a, b], L.LSTM(4)(b, initial_state=[h, c]))
+
+
+def residual(k, L):
+    i = L.Input((8, 8, 4))
+    x = L.Conv2D(4, 3, padding="same", use_bias=False)(i)
+    x = L.BatchNormalization(momentum=0.9, epsilon=1e-5)(x)
+    x = L.ReLU()(x) if hasattr(L, "ReLU") else L.Activation("relu")(x)
+    x = L.Add()([x, i])
+    x = L.Flatten()(L.AveragePooling2D(2)(x))
+    return k.Model(i, L.Dense(5, activation="softmax")(L.Dropout(0.5)(x)))
+
+
+MODELS = {
+    "dense": one((5,), lambda L: L.Dense(4, activation="relu")),
+    "dense_time": one((3, 5), lambda L: L.Dense(4, activation="sigmoid", use_bias=False)),
+    "conv2d_valid": one((7, 6, 3), lambda L: L.Conv2D(4, (3, 2), strides=2, activation="elu")),
+    "conv2d_same": one((7, 6, 3), lambda L: L.Conv2D(4, 3, strides=2, padding="same")),
+    "conv2d_dilated": one((9, 9, 2), lambda L: L.Conv2D(3, 3, dilation_rate=2)),
+    "conv2d_groups": one((5, 5, 4), lambda L: L.Conv2D(6, 3, groups=2)),
+    "conv1d": one((9, 3), lambda L: L.Conv1D(4, 3, strides=2, activation="tanh")),
+    "conv1d_causal": one((9, 3), lambda L: L.Conv1D(4, 3, padding="causal", dilation_rate=2)),
+    "conv2d_transpose_valid": one((4, 5, 3), lambda L: L.Conv2DTranspose(2, 3, strides=2)),
+    "conv2d_transpose_same": one((4, 5, 3), lambda L: L.Conv2DTranspose(2, 3, strides=2, padding="same")),
+    "depthwise": one((6, 6, 3), lambda L: L.DepthwiseConv2D(3, depth_multiplier=2)),
+    "separable": one((6, 6, 3), lambda L: L.SeparableConv2D(4, 3, depth_multiplier=2, activation="relu")),
+    "max_pooling2d": one((7, 7, 2), lambda L: L.MaxPooling2D((2, 3), strides=2, padding="same")),
+    "average_pooling2d": one((7, 7, 2), lambda L: L.AveragePooling2D(3, padding="same")),
+    "pooling1d": sequential(lambda k, L: L.Input((9, 2)), lambda k, L: L.MaxPooling1D(2), lambda k, L: L.AveragePooling1D(2, strides=1)),
+    "global_max": one((5, 4, 3), lambda L: L.GlobalMaxPooling2D()),
+    "global_average1d": one((5, 3), lambda L: L.GlobalAveragePooling1D()),
+    "batch_norm": one((4, 4, 3), lambda L: L.BatchNormalization()),
+    "batch_norm_plain": one((6,), lambda L: L.BatchNormalization(center=False, scale=False, epsilon=0.01)),
+    "layer_norm": one((4, 6), lambda L: L.LayerNormalization()),
+    "embedding": one((7,), lambda L: L.Embedding(11, 4), "int32"),
+    "padding_cropping": sequential(lambda k, L: L.Input((6, 6, 2)), lambda k, L: L.ZeroPadding2D(((1, 2), (0, 3))),
+                                   lambda k, L: L.Cropping2D(((2, 0), (1, 1)))),
+    "shapes": sequential(lambda k, L: L.Input((2, 3, 4)), lambda k, L: L.Permute((3, 1, 2)), lambda k, L: L.Reshape((4, -1)),
+                         lambda k, L: L.Flatten(), lambda k, L: L.RepeatVector(3)),
+    "activations": sequential(lambda k, L: L.Input((5,)), lambda k, L: L.Activation("softplus"), lambda k, L: L.Activation("softsign"),
+                              lambda k, L: L.Activation("selu"), lambda k, L: L.Activation("exponential"), lambda k, L: L.Activation("gelu"),
+                              lambda k, L: L.Activation("swish"), lambda k, L: L.Activation("hard_sigmoid"), lambda k, L: L.Activation("softmax")),
+    "lstm": one((6, 3), lambda L: L.LSTM(4)),
+    "lstm_sequences": one((6, 3), lambda L: L.LSTM(4, return_sequences=True, go_backwards=True, unit_forget_bias=False)),
+    "lstm_no_bias": one((5, 3), lambda L: L.LSTM(3, use_bias=False, activation="relu", recurrent_activation="hard_sigmoid")),
+    "lstm_states": states,
+    "lstm_masked": sequential(lambda k, L: L.Input((8,), dtype="int32"), lambda k, L: L.Embedding(11, 5, mask_zero=True),
+                              lambda k, L: L.LSTM(4, return_sequences=True), lambda k, L: L.Dropout(0.3), lambda k, L: L.GRU(3)),
+    "gru": one((6, 3), lambda L: L.GRU(4)),
+    "gru_reset_before": one((6, 3), lambda L: L.GRU(4, reset_after=False, return_sequences=True)),
+    "simple_rnn": one((6, 3), lambda L: L.SimpleRNN(4, return_sequences=True)),
+    "masking": sequential(lambda k, L: L.Input((5, 2)), lambda k, L: L.Masking(0.0), lambda k, L: L.SimpleRNN(4)),
+    "siamese": siamese,
+    "nested": nested,
+    "residual": residual,
+}
+
+
+def safetensors(path, tensors):
+    head, at, body = {}, 0, b""
+    names = {np.dtype("float32"): "F32", np.dtype("int32"): "I32"}
+    for name, x in tensors.items():
+        data = np.ascontiguousarray(x).tobytes()
+        head[name] = {"dtype": names[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + len(data)]}
+        at += len(data)
+        body += data
+    text = json.dumps(head).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def random_weights(model, rng):
+    """Glorot-like sizes, so that activations neither vanish nor saturate; variances stay positive."""
+    out = []
+    for w in model.weights:
+        x = rng.standard_normal(tuple(w.shape)).astype("float32") * 0.4
+        name = getattr(w, "path", w.name)
+        out.append(np.abs(x) + 0.5 if "variance" in name else x)
+    model.set_weights(out)
+
+
+def main():
+    wanted = set(sys.argv[1:]) or set(MODELS)
+    OUT.mkdir(exist_ok=True)
+    for flavour, k in (("keras2", keras2), ("keras3", keras3)):
+        for number, (name, build) in enumerate(MODELS.items()):
+            if name not in wanted:
+                continue
+            rng = np.random.default_rng(100 + number)
+            k.backend.clear_session()
+            model = build(k, k.layers)
+            random_weights(model, rng)
+            ins = []
+            for x in model.inputs:
+                shape = (ROWS,) + tuple(x.shape)[1:]
+                integer = str(getattr(x.dtype, "name", x.dtype)) == "int32"
+                ins.append(rng.integers(0, 11, shape).astype("int32") if integer else rng.standard_normal(shape).astype("float32"))
+            outs = model.predict(ins if len(ins) > 1 else ins[0], verbose=0)
+            outs = outs if isinstance(outs, (list, tuple)) else [outs]
+            stem = OUT / f"{flavour}-{name}"
+            model.save(f"{stem}.h5")
+            safetensors(stem.with_suffix(".safetensors"), {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)}})
+
+
+if __name__ == "__main__":
+    main()

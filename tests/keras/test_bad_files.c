@@ -1,0 +1,170 @@
+/*
+ * Files that are no models, or not the right ones: one clear error each, and a network that was there before stays as it was.
+ */
+#include "support/check.h"
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yoke/yoke.h>
+
+/* HDF5 itself forgets a few bytes of a file that it cannot read to the end. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
+
+static char folder[] = "/tmp/yoke-bad-XXXXXX";
+
+static const char *at(const char *name) {
+  static char path[2][600];
+  static int turn;
+  turn = !turn;
+  snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
+  return path[turn];
+}
+
+static void put(const char *name, const void *data, size_t n) {
+  FILE *f = fopen(at(name), "wb");
+  assert_non_null(f);
+  if (n > 0) CHECK_INT(fwrite(data, 1, n, f), n);
+  CHECK_INT(fclose(f), 0);
+}
+
+static unsigned char *get(const char *path, size_t *n) {
+  FILE *f = fopen(path, "rb");
+  unsigned char *data = malloc(1 << 20);
+  assert_true(f != NULL && data != NULL);
+  *n = fread(data, 1, 1 << 20, f);
+  fclose(f);
+  return data;
+}
+
+static const char *golden(const char *name) {
+  static char path[600];
+  const char *tests = getenv("YOKE_TEST_DATA");
+  snprintf(path, sizeof path, "%s/golden/keras/%s", tests != NULL ? tests : "tests", name);
+  return path;
+}
+
+static void refused(const char *path, yk_code code, const char *text) {
+  yk_keras *k;
+  yk_network *n = NULL;
+  CHECK_OK(yk_keras_new(1, &k));
+  CHECK_CODE(yk_network_load(k, path, &n), code, text);
+  assert_null(n);
+  yk_keras_free(k);
+}
+
+static void test_no_models(void **state) {
+  unsigned char noise[5000];
+  uint32_t x = 1;
+  (void)state;
+  for (size_t i = 0; i < sizeof noise; i++) noise[i] = (unsigned char)((x = x * 1664525 + 1013904223) >> 24);
+  refused(at("absent.h5"), YK_ENOTFOUND, "absent.h5' cannot be opened: No such file");
+  refused(folder, YK_EIO, "is not a regular file");
+  put("empty.h5", "", 0);
+  refused(at("empty.h5"), YK_ECORRUPT, "empty.h5' is empty; expected a file of HDF5");
+  put("page.h5", "<!DOCTYPE html><html>", 21);
+  refused(at("page.h5"), YK_ECORRUPT, "begins like a web page");
+  put("zip.h5", "PK\3\4 and more", 13);
+  refused(at("zip.h5"), YK_ECORRUPT, "a zip archive, as Keras 3's .keras files are");
+  put("noise.h5", noise, sizeof noise);
+  refused(at("noise.h5"), YK_ECORRUPT, "noise.h5' is no file of HDF5");
+}
+
+/* Cut anywhere, or with a part of it zeroed: refused, or right; nothing in between, and no crash. */
+static void test_damaged(void **state) {
+  size_t n;
+  unsigned char *data = get(golden("keras2-residual.h5"), &n);
+  int whole = 0, refusals = 0;
+  (void)state;
+  for (size_t i = 0; i < 60; i++) {
+    yk_keras *k;
+    yk_network *net = NULL;
+    size_t cut = i < 30 ? n * i / 30 : n, from = i < 30 ? n : n * (i - 30) / 30, to = from + 64 < n ? from + 64 : n;
+    unsigned char *bad = malloc(n + 1);
+    assert_non_null(bad);
+    memcpy(bad, data, n);
+    if (from < to) memset(bad + from, 0, to - from);
+    put("damaged.h5", bad, cut);
+    free(bad);
+    CHECK_OK(yk_keras_new(1, &k));
+    yk_code rc = yk_network_load(k, at("damaged.h5"), &net);
+    if (rc == YK_OK) whole++;
+    else if (strstr(yk_error_message(), "damaged.h5") == NULL)
+      fail_msg("variant %zu: %s: %s", i, yk_code_name(rc), yk_error_message());
+    else refusals++;
+    yk_error_clear();
+    yk_keras_free(k);
+  }
+  if (refusals < 30) fail_msg("%d refused, %d taken", refusals, whole);
+  free(data);
+}
+
+/* A classifier of n classes. */
+static yk_network *classifier(yk_keras *k, int64_t classes, yk_layer **last) {
+  yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(6) });
+  yk_sym x = yk_apply(yk_layer_dense(k, &(yk_dense_config){ .units = 4 }), in);
+  *last = yk_layer_dense(k, &(yk_dense_config){ .name = "classes", .units = classes });
+  yk_sym out = yk_apply(*last, x);
+  return yk_network_new(k, NULL, 1, &in, 1, &out);
+}
+
+static void test_other_shapes(void **state) {
+  yk_keras *a, *b;
+  yk_layer *last;
+  yk_tensor *before, *after;
+  (void)state;
+  CHECK_OK(yk_keras_new(1, &a));
+  CHECK_OK(yk_network_save_weights(classifier(a, 25, &last), at("w.h5")));
+  CHECK_OK(yk_keras_new(2, &b));
+  yk_network *n = classifier(b, 10, &last);
+  CHECK_OK(yk_layer_weight(last, "kernel", &before));
+  CHECK_CODE(yk_network_load_weights(n, at("w.h5")), YK_ECORRUPT,
+             "classes/classes/kernel:0 is f32[4,25]; weight 'kernel' of layer 'classes' is f32[4,10]");
+  CHECK_OK(yk_layer_weight(last, "kernel", &after));
+  assert_memory_equal(yk_tensor_data(before), yk_tensor_data(after), yk_tensor_bytes(before));
+  refused(at("w.h5"), YK_ECORRUPT, "no attribute model_config, so it is no whole model");
+  yk_tensor_free(before);
+  yk_tensor_free(after);
+  yk_keras_free(a);
+  yk_keras_free(b);
+}
+
+static void test_other_networks(void **state) {
+  yk_keras *k;
+  (void)state;
+  CHECK_OK(yk_keras_new(1, &k));
+  yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(6) });
+  yk_sym one = yk_apply(yk_layer_dense(k, &(yk_dense_config){ .units = 4 }), in);
+  yk_sym two = yk_apply(yk_layer_dense(k, &(yk_dense_config){ .units = 4, .no_bias = true }), one);
+  yk_network *small = yk_network_new(k, "small", 1, &in, 1, &one), *large = yk_network_new(k, "large", 1, &in, 1, &two);
+  CHECK_OK(yk_network_save(small, at("small.h5")));
+  CHECK_OK(yk_network_save(large, at("large.h5")));
+  CHECK_CODE(yk_network_load_weights(large, at("small.h5")), YK_ECORRUPT, "network 'large' has more: 'dense_2' gets none");
+  CHECK_CODE(yk_network_load_weights(small, at("large.h5")), YK_ECORRUPT,
+             "group 'dense_2' has weights, but network 'small' has only 1");
+  CHECK_CODE(yk_network_save(small, "/nowhere/at/all.h5"), YK_EIO, "'/nowhere/at/all.h5' cannot be created");
+  yk_keras_free(k);
+}
+
+static int setup(void **state) {
+  (void)state;
+  return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int teardown(void **state) {
+  static const char *const files[] = {
+    "empty.h5", "page.h5", "zip.h5", "noise.h5", "damaged.h5", "w.h5", "small.h5", "large.h5"
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) unlink(at(files[i]));
+  return rmdir(folder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_no_models),
+    cmocka_unit_test(test_damaged),
+    cmocka_unit_test(test_other_shapes),
+    cmocka_unit_test(test_other_networks),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -223,7 +223,7 @@ static void test_other_options(void **state) {
   static const struct { const char *optimizer, *says; } other[] = {
     { "adam", "was made with optimizer momentum:momentum=0.5, this run has adam, which keeps other variables: missing" },
     { "sgd", "this run has sgd, which keeps" },
-    { "ftrl", "this run has ftrl, which keeps" },
+    { "adadelta", "this run has adadelta, which keeps" },
   };
   char steps[16];
   (void)state;

@@ -16,7 +16,7 @@ GOALS = {
     "checkpoint": ("cifar10: cost of a checkpoint every 100 steps", 0.02, False),
     "input": ("resnet20: part of the step that takes its input", 0.01, False),
     "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
-    "slower": ("10,000 steps: step time, last tenth / second tenth", 1.05, False),
+    "slower": ("10,000 steps: step time after them, of that of a fresh session in turn", 1.05, False),
     **{f"predicted {m}": (f"{m} on 2 GPUs: predicted step time, off by", 0.15, False) for m in PREDICTED},
 }
 

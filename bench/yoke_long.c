@@ -4,7 +4,9 @@
  *   yoke_long steady [STEPS [MODEL]]              10000 steps of the mlp on small pictures, through a real queue
  *   yoke_long checkpoint [EVERY [SECONDS [MODEL]]]     a save every 100 steps of cifar10, beside blocks of as many steps without one
  *
- * "steady" prints resident memory and step time in the second tenth of the run and in the last one; the first tenth warms up.
+ * "steady" prints resident memory in the second tenth of the run and in the last one; the first tenth warms up. Then a fresh session of the
+ * same network takes turns with the old one: "slower" is the old one's step over the fresh one's, so that a machine whose speed
+ * drifts during the run does not pass for a session that ages.
  * "checkpoint" prints the cost of a save as part of its block; blocks with and without one take turns, so that drift hits both.
  */
 #include <math.h>
@@ -103,32 +105,51 @@ static double undisturbed(const bench_times *t) {
   return best;
 }
 
-static yk_code many_steps(run *r, int64_t steps, bench_times *early, bench_times *late, double rss[2]) {
+static yk_code many_steps(run *r, int64_t steps, bench_times *early, double rss[2]) {
   int64_t tenth = steps / 10 > 0 ? steps / 10 : 1;
   for (int64_t i = 0; i < steps; i++) {
     double ms;
     YK_TRY(one_step(r, &ms));
     if (i >= tenth && bench_times_add(&r->times, ms) != 0) return YK_ENOMEM;
     if (i >= tenth && i < 2 * tenth && bench_times_add(early, ms) != 0) return YK_ENOMEM;
-    if (i >= steps - tenth && bench_times_add(late, ms) != 0) return YK_ENOMEM;
     if (i == 2 * tenth - 1) rss[0] = bench_rss_mib();
   }
   rss[1] = bench_rss_mib();
   return YK_OK;
 }
 
+/* A tenth of `steps` of both, in blocks that take turns, after as many of the fresh one. */
+static yk_code in_turns(run *r, run *fresh, int64_t steps, bench_times *late, bench_times *anew) {
+  enum { BLOCK = 50 };
+  int64_t tenth = steps / 10 > 0 ? steps / 10 : 1;
+  double ms;
+  YK_TRY(start(fresh));
+  for (int64_t i = 0; i < tenth; i++) YK_TRY(one_step(fresh, &ms));
+  for (int64_t i = 0; i < tenth; i += BLOCK)
+    for (int who = 0; who < 2; who++)
+      for (int64_t k = i; k < i + BLOCK && k < tenth; k++) {
+        YK_TRY(one_step(who ? fresh : r, &ms));
+        if (bench_times_add(who ? anew : late, ms) != 0) return YK_ENOMEM;
+      }
+  return YK_OK;
+}
+
 static int steady(run *r, int64_t steps) {
-  bench_times early = { 0 }, late = { 0 };
+  bench_times early = { 0 }, late = { 0 }, anew = { 0 };
+  run fresh = { .model = r->model, .batch = r->batch, .side = r->side };
   double rss[2] = { 0 };
   char more[300];
   yk_code rc = start(r);
-  if (rc == YK_OK) rc = many_steps(r, steps, &early, &late, rss);
-  double a = undisturbed(&early), b = undisturbed(&late);
+  if (rc == YK_OK) rc = many_steps(r, steps, &early, rss);
+  if (rc == YK_OK) rc = in_turns(r, &fresh, steps, &late, &anew);
+  stop(&fresh);
+  double a = undisturbed(&early), b = undisturbed(&late), c = undisturbed(&anew);
   bench_times_free(&early);
   bench_times_free(&late);
+  bench_times_free(&anew);
   if (rc != YK_OK) return die("the run failed");
-  snprintf(more, sizeof more, ",\"of\":%lld,\"start_ms\":%.6f,\"end_ms\":%.6f,\"slower\":%.4f,\"rss_start_mib\":%.2f,\"rss_end_mib\":%.2f,"
-           "\"growth_mib\":%.2f", (long long)steps, a, b, b / a, rss[0], rss[1], rss[1] - rss[0]);
+  snprintf(more, sizeof more, ",\"of\":%lld,\"start_ms\":%.6f,\"end_ms\":%.6f,\"fresh_ms\":%.6f,\"slower\":%.4f,\"rss_start_mib\":%.2f,"
+           "\"rss_end_mib\":%.2f,\"growth_mib\":%.2f", (long long)steps, a, b, c, b / c, rss[0], rss[1], rss[1] - rss[0]);
   return report("steady", r, more);
 }
 

@@ -90,7 +90,7 @@ static void call_keras(yk_keras *k, yk_network *n) {
   see(yk_sym_desc(s));
   see(yk_network_layer(n));
   yk_network_parameters(n, &all, NULL);
-  number((double)all + yk_network_set_keras(n, 2));
+  number((double)all + (int)yk_network_set_keras(n, 2));
 }
 
 static void call_graph(yk_graph *g, yk_variable *v) {

@@ -58,6 +58,8 @@ typedef enum yk_constraint_kind { YK_CONSTRAINT_NONE, YK_CONSTRAINT_MAX_NORM, YK
                                   YK_CONSTRAINT_MIN_MAX_NORM } yk_constraint_kind;
 typedef struct yk_constraint { yk_constraint_kind kind; double min, max, rate; yk_dims axes; } yk_constraint;
 
+/* Networks are not trained yet: penalties, constraints and what holds in training alone are kept, and written to files. */
+
 /* In each config, first: the layer's name (NULL: made from its class, "dense_1"), and whether training leaves its weights alone. */
 #define YK_LAYER_COMMON const char *name; bool frozen
 
@@ -202,6 +204,7 @@ yk_layer *yk_layer_cropping2d_at(const char *where, yk_keras *k, const yk_edges_
  * step's statistics do: moving = momentum*moving + (1-momentum)*batch. A frozen layer uses the moving ones in training too. */
 typedef struct yk_norm_config {
   YK_LAYER_COMMON;
+  int32_t axis;                               /* 0 = -1, the last one; no other can be normalised over */
   double momentum, epsilon;                   /* 0.99, 1e-3 */
   bool no_center, no_scale;
   yk_initializer beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer;

@@ -224,6 +224,12 @@ static const yk_config_field *field_of(const yk_layer_class *class, const char *
   return NULL;
 }
 
+/* float32, by name or as Keras 3's policy of that name. */
+static bool is_float32(const json_t *v) {
+  if (json_is_object(v)) v = json_object_get(json_object_get(v, "config"), "name");
+  return json_is_null(v) || (json_is_string(v) && strcmp(json_string_value(v), "float32") == 0);
+}
+
 /* Of no consequence: how Keras itself goes about it, or what is true of all layers here. */
 static bool passes(const char *key, const json_t *v) {
   static const char *const any[] = { "name",
@@ -234,7 +240,6 @@ static bool passes(const char *key, const json_t *v) {
                                      "build_config",
                                      "implementation",
                                      "unroll",
-                                     "time_major",
                                      "input_length",
                                      "fused",
                                      "input_dtype",
@@ -245,17 +250,11 @@ static bool passes(const char *key, const json_t *v) {
   for (size_t i = 0; i < sizeof any / sizeof any[0]; i++)
     if (strcmp(key, any[i]) == 0) return true;
   if (json_is_null(v) || json_is_false(v)) return true;
+  if (strcmp(key, "dtype") == 0) return is_float32(v);
   if (json_is_string(v) && json_string_length(v) == 0) return true;
   if ((json_is_array(v) && json_array_size(v) == 0) || (json_is_object(v) && json_object_size(v) == 0)) return true;
   if (strcmp(key, "groups") == 0 || strcmp(key, "dilation_rate") == 0) return json_is_integer(v) && json_integer_value(v) == 1;
   return false;
-}
-
-/* Normalisation over the last axis: -1, or its number, which the rank of the input would tell; the first call checks the shapes. */
-static bool last_axis(const yk_layer_class *class, const char *key, const json_t *v) {
-  const json_t *x = json_is_array(v) && json_array_size(v) == 1 ? json_array_get(v, 0) : v;
-  return (class == &yk__class_batch_normalization || class == &yk__class_layer_normalization) && strcmp(key, "axis") == 0 &&
-         json_is_integer(x) && json_integer_value(x) != 0;
 }
 
 /* Depthwise layers inherit settings of a kernel that they do not have. */
@@ -273,7 +272,7 @@ yk_code yk__config_read(yk_keras *k, int major, const yk_layer_class *class, con
     const yk_config_field *f = field_of(class, key);
     reading r = { k, major, name, key };
     if (f != NULL) YK_TRY(read_field(&r, f, v, (char *)out + f->offset));
-    else if (!passes(key, v) && !last_axis(class, key, v) && !of_no_kernel(class, key))
+    else if (!passes(key, v) && !of_no_kernel(class, key))
       return wrong(&r, v, "a setting that this layer has here");
   }
   return YK_OK;

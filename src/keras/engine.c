@@ -67,12 +67,6 @@ static yk_code move_in(yk_layer *l) {
   return YK_OK;
 }
 
-static yk_weight *find_weight(yk_layer *l, const char *name) {
-  for (uint32_t i = 0; i < l->nweight; i++)
-    if (strcmp(l->weight[i].name, name) == 0) return &l->weight[i];
-  return NULL;
-}
-
 static yk_code no_such_weight(const yk_layer *l, const char *name) {
   yk_str have = { 0 };
   char *text = NULL;
@@ -86,7 +80,7 @@ static yk_code no_such_weight(const yk_layer *l, const char *name) {
 
 yk_code yk_layer_weight(yk_layer *l, const char *name, yk_tensor **out) {
   if (l == NULL || name == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_layer_weight: NULL argument");
-  yk_weight *w = find_weight(l, name);
+  yk_weight *w = yk__weight_find(l, name);
   if (w == NULL) return no_such_weight(l, name);
   if (w->variable != NULL) return yk_variable_fetch(l->k->session, w->variable, out);
   YK_TRY(yk__weight_make(l, w));
@@ -97,7 +91,7 @@ yk_code yk_layer_set_weight(yk_layer *l, const char *name, const yk_tensor *valu
   char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
   yk_tensor *copy = NULL;
   if (l == NULL || name == NULL || value == NULL) return YK_FAIL(EINVAL, "yk_layer_set_weight: NULL argument");
-  yk_weight *w = find_weight(l, name);
+  yk_weight *w = yk__weight_find(l, name);
   if (w == NULL) return no_such_weight(l, name);
   if (yk_tensor_desc(value)->dtype != w->desc.dtype || !yk__desc_same_shape(yk_tensor_desc(value), &w->desc))
     return YK_FAIL(EINVAL, "weight '%s' of layer '%s' is %s; the value is %s", name, l->name,

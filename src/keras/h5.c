@@ -22,16 +22,21 @@ _Atomic uint32_t yk__h5_lock;
 
 static herr_t innermost(unsigned n, const H5E_error2_t *e, void *arg) {
   (void)n;
-  if (e->desc != NULL && e->desc[0] != '\0') snprintf(arg, 200, "%.199s", e->desc);
+  if (e->desc != NULL && e->desc[0] != '\0') snprintf(arg, YK__H5_WHY, ": %.199s", e->desc);
   return 0;
+}
+
+char *yk__h5_why(char buf[YK__H5_WHY]) {
+  buf[0] = '\0';
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, buf);
+  H5Eclear2(H5E_DEFAULT);
+  return buf;
 }
 
 /* The library's reason, in front of which the caller says what failed. */
 static yk_code fail(const yk_h5 *f, yk_code code, const char *path, const char *what) {
-  char why[200] = "";
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
-  H5Eclear2(H5E_DEFAULT);
-  return yk__fail(code, __FILE__, __LINE__, "%s: %s: %s%s%s", f->path, path, what, why[0] ? ": " : "", why);
+  char why[YK__H5_WHY];
+  return yk__fail(code, __FILE__, __LINE__, "%s: %s: %s%s", f->path, path, what, yk__h5_why(why));
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------------------ */

@@ -39,6 +39,9 @@ yk_code yk__h5_put_texts(yk_h5_out *f, const char *path, const char *name, const
 yk_code yk__h5_put_tensor(yk_h5_out *f, const char *path, const yk_tensor *t) YK_CHECKED;
 /* To the disk, whole or not at all. EIO names file and reason. */
 yk_code yk__h5_save(yk_h5_out *f, const char *path) YK_CHECKED;
+/* Why the library failed last, ": reason" or ""; with the lock held. Returns buf. */
+enum { YK__H5_WHY = 208 };
+char *yk__h5_why(char buf[YK__H5_WHY]);
 /* Held around every call of the library. */
 extern _Atomic uint32_t yk__h5_lock;
 

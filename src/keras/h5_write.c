@@ -17,17 +17,9 @@ enum { MOST_LIST = 64512, GROW = 1 << 20 };
 
 struct yk_h5_out { hid_t id; };
 
-static herr_t innermost(unsigned n, const H5E_error2_t *e, void *arg) {
-  (void)n;
-  if (e->desc != NULL && e->desc[0] != '\0') snprintf(arg, 200, "%.199s", e->desc);
-  return 0;
-}
-
 static yk_code fail(const char *where, const char *what) {
-  char why[200] = "";
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, why);
-  H5Eclear2(H5E_DEFAULT);
-  return YK_FAIL(EIO, "a file of HDF5: %s: %s%s%s", where, what, why[0] ? ": " : "", why);
+  char why[YK__H5_WHY];
+  return YK_FAIL(EIO, "a file of HDF5: %s: %s%s", where, what, yk__h5_why(why));
 }
 
 yk_code yk__h5_new(yk_h5_out **out) {

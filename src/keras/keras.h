@@ -122,6 +122,8 @@ void yk__weight_add(yk_layer *l, const yk_weight *weight);
 yk_value yk__weight(const yk_layer_call *c, const char *name);
 /* Build call in any graph: opens the layer's scopes around its class's function. */
 void yk__layer_call(yk_layer_call *c);
+/* NULL: the layer has none of that name. */
+yk_weight *yk__weight_find(const yk_layer *l, const char *name);
 /* Give the weight its first value, unless it has one. */
 yk_code yk__weight_make(yk_layer *l, yk_weight *w) YK_CHECKED;
 /* A layer of a class, its config checked; a copy of `config` (NULL: zeros) is kept. Init: in memory that lives as long as k, zeroed. */
@@ -155,6 +157,8 @@ struct yk_network {
   struct yk_network *next;
 };
 
+/* Is call number `node` of the layer a part of the network? */
+bool yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node);
 /* Build the network in a graph: in [nin] -> out [nout], with their masks (in_mask NULL: none; out_mask may be NULL). Sticky errors. */
 void yk__network_build(yk_network *n, yk_graph *g, const char *where, bool training, const yk_value *in, const yk_value *in_mask, yk_value *out,
                        yk_value *out_mask);

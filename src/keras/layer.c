@@ -148,7 +148,7 @@ void yk__weight_add(yk_layer *l, const yk_weight *weight) {
     yk_graph_fail_at(l->where, l->k->sketch, YK_ENOMEM, "no memory for weights");
 }
 
-static yk_weight *find_weight(const yk_layer *l, const char *name) {
+yk_weight *yk__weight_find(const yk_layer *l, const char *name) {
   for (uint32_t i = 0; i < l->nweight; i++)
     if (strcmp(l->weight[i].name, name) == 0) return &l->weight[i];
   return NULL;
@@ -170,7 +170,7 @@ static void add_penalty(const yk_layer_call *c, const yk_weight *w, const yk_var
 
 /* Values are set by the engine, so the variable's own initializer never runs. */
 yk_value yk__weight(const yk_layer_call *c, const char *name) {
-  const yk_weight *w = find_weight(c->layer, name);
+  const yk_weight *w = yk__weight_find(c->layer, name);
   yk_variable_options o = { .not_trainable = w->not_trainable || c->layer->frozen, .regularizer = { .none = true } };
   yk_variable *v = yk_get_variable_at(c->where, c->g, name, (yk_dtype)w->desc.dtype, yk__desc_shape(&w->desc), YK_ZEROS, &o);
   if (v == NULL) return (yk_value){ 0 };

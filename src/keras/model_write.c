@@ -9,16 +9,10 @@
 #include "base/error.h"
 #include "keras/json.h"
 
-static bool calls(const yk_network *n, const yk_layer *l, uint32_t node) {
-  for (uint32_t i = 0; i < n->ncall; i++)
-    if (n->call[i].layer == l && n->call[i].node == node) return true;
-  return false;
-}
-
 /* ["name", call, output, {}] or, of a network's ports, without the last one. */
 static json_t *port(const yk_network *n, int major, yk_sym s, bool arguments) {
   json_int_t number = s.layer->network != NULL && major < 3;
-  for (uint32_t node = 0; node < s.node; node++) number += calls(n, s.layer, node);
+  for (uint32_t node = 0; node < s.node; node++) number += yk__network_calls(n, s.layer, node);
   json_t *p = json_pack("[s, I, i]", s.layer->name, number, (int)s.index);
   if (arguments) json_array_append_new(p, json_object());
   return p;
@@ -64,7 +58,7 @@ static json_t *network(const yk_network *n, int major);
 static json_t *layer(const yk_network *n, int major, const yk_layer *l) {
   json_t *nodes = json_array();
   for (uint32_t i = 0; i < l->ncall; i++)
-    if (calls(n, l, i) && l->call[i].nin > 0)
+    if (yk__network_calls(n, l, i) && l->call[i].nin > 0)
       json_array_append_new(nodes,
                             major < 3 ? ports(n, major, l->call[i].nin, l->call[i].in, true) : arguments(n, l, &l->call[i]));
   return json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name,

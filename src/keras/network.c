@@ -153,6 +153,12 @@ yk_network *yk_network_new_at(const char *where, yk_keras *k, const char *name, 
 yk_layer *yk_network_layer(yk_network *n) { return n != NULL ? &n->self : NULL; }
 yk_layer *yk_network_layer_at(const yk_network *n, size_t i) { return n != NULL && i < n->nlayer ? n->layer[i] : NULL; }
 
+bool yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node) {
+  for (uint32_t i = 0; i < n->ncall; i++)
+    if (n->call[i].layer == l && n->call[i].node == node) return true;
+  return false;
+}
+
 /* ---- building in a graph -------------------------------------------------------------------------------------------------------- */
 
 /* Outputs of the calls built so far, one after the other; at[i]: where those of call i begin. */

@@ -12,6 +12,7 @@
   { .key = prefix "_regularizer", .kind = YK__F_PENALTY, NORM(member##_regularizer) },                             \
   { .key = prefix "_constraint", .kind = YK__F_CONSTRAINT, NORM(member##_constraint) }
 #define USUAL                                                                                                      \
+  { .key = "axis", .kind = YK__F_AXIS, NORM(axis), .number = -1, .lo = -YK_MAX_RANK, .hi = YK_MAX_RANK - 1 },      \
   { .key = "epsilon", .kind = YK__F_REAL, NORM(epsilon), .number = 1e-3, .lo = 0, .hi = 1e6 },                     \
   { .key = "center", .kind = YK__F_NOT, NORM(no_center) }, { .key = "scale", .kind = YK__F_NOT, NORM(no_scale) },  \
   SIDE("beta", "zeros", beta), SIDE("gamma", "ones", gamma)
@@ -26,6 +27,9 @@ static const yk_config_field BATCH_FIELDS[] = {
 
 static yk_desc vector(yk_layer *l, const char *where, const yk_desc *in) {
   yk_desc d = { .dtype = in->dtype, .rank = 1, .dim = { in->rank > 0 ? in->dim[in->rank - 1] : -1 } };
+  int32_t axis = ((const yk_norm_config *)l->config)->axis;
+  if (axis != -1 && axis != in->rank - 1)
+    yk__layer_fail(l, where, "axis is %d of %u; only the last one can be normalised over", (int)axis, (unsigned)in->rank);
   if (d.dim[0] < 0) yk__layer_fail(l, where, "the last dimension of its input must be known");
   return d;
 }

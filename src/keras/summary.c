@@ -56,17 +56,11 @@ static void put_shape(yk_str *s, const yk_desc *d) {
   yk__str_add(s, "%s)", d != NULL && d->rank == 1 ? "," : "");
 }
 
-static bool calls(const yk_network *n, const yk_layer *l, uint32_t node) {
-  for (uint32_t i = 0; i < n->ncall; i++)
-    if (n->call[i].layer == l && n->call[i].node == node) return true;
-  return false;
-}
-
 /* "conv_1[0][0]", as Keras writes it, of every call of the layer in this network. */
 static void put_sources(yk_str *s, const yk_network *n, const yk_layer *l) {
   bool first = true;
   for (uint32_t node = 0; node < l->ncall; node++) {
-    if (!calls(n, l, node)) continue;
+    if (!yk__network_calls(n, l, node)) continue;
     for (uint32_t i = 0; i < l->call[node].nin; i++, first = false) {
       yk_sym x = l->call[node].in[i];
       yk__str_add(s, "%s%s[%u][%u]", first ? "" : ", ", x.layer->name, (unsigned)x.node, (unsigned)x.index);
@@ -78,7 +72,7 @@ static yk_code put_layer(yk_str *s, const yk_network *n, const yk_layer *l) {
   yk_str shape = { 0 };
   char name[200], *text = NULL;
   uint32_t node = 0;
-  while (node < l->ncall && !calls(n, l, node)) node++;
+  while (node < l->ncall && !yk__network_calls(n, l, node)) node++;
   if (node < l->ncall) put_shape(&shape, yk_value_desc(l->k->sketch, l->call[node].out[0]));
   YK_TRY(yk__str_take(&shape, &text));
   snprintf(name, sizeof name, "%.150s (%.40s)", l->name, l->class->name);

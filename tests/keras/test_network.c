@@ -184,6 +184,9 @@ static void test_mistakes(void **state) {
   MISTAKE("Dropout 'drop': rate is 2; expected 0 to 1", yk_layer_dropout(k, &(yk_dropout_config){ .name = "drop", .rate = 2 }));
   MISTAKE("Add 'add_1': called on 1 inputs; expected at least 2", yk_apply(yk_layer_add(k, NULL), x));
   MISTAKE("input 0 is no symbol of this yk_keras", yk_apply(yk_layer_flatten(k, NULL), (yk_sym){ 0 }));
+  MISTAKE("axis is 1 of 3; only the last one",
+          yk_sym z = yk_apply(yk_layer_reshape(k, &(yk_reshape_config){ .target_shape = YK_SHAPE(2, 3) }), x);
+          yk_apply(yk_layer_batch_normalization(k, &(yk_norm_config){ .axis = 1 }), z));
   MISTAKE("an example has 6 elements, its new shape 4",
           yk_apply(yk_layer_reshape(k, &(yk_reshape_config){ .target_shape = YK_SHAPE(2, 2) }), x));
   MISTAKE("depend on 'x', which is none of its 1 inputs", yk_sym z = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(6) });

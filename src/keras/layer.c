@@ -154,28 +154,12 @@ yk_weight *yk__weight_find(const yk_layer *l, const char *name) {
   return NULL;
 }
 
-static void add_penalty(const yk_layer_call *c, const yk_weight *w, const yk_variable *v) {
-  char key[320];
-  yk_value p = { 0 }, x = yk_read(v);
-  snprintf(key, sizeof key, "keras/penalty/%s", yk_variable_name(v));
-  if ((w->penalty.l1 == 0 && w->penalty.l2 == 0) || yk_get_collection(c->g, key, NULL, NULL, 0) > 0) return;
-  if (w->penalty.l1 != 0) p = Y(mul, Y(reduce_sum, Y(abs, x), NULL), Y(scalar_f32, (float)w->penalty.l1));
-  if (w->penalty.l2 != 0) {
-    yk_value q = Y(mul, Y(reduce_sum, Y(square, x), NULL), Y(scalar_f32, (float)w->penalty.l2));
-    p = p.id != 0 ? Y(add, p, q) : q;
-  }
-  Y(add_to_collection, key, p);
-  Y(add_to_collection, YK_LOSSES, p);
-}
-
 /* Values are set by the engine, so the variable's own initializer never runs. */
 yk_value yk__weight(const yk_layer_call *c, const char *name) {
   const yk_weight *w = yk__weight_find(c->layer, name);
   yk_variable_options o = { .not_trainable = w->not_trainable || c->layer->frozen, .regularizer = { .none = true } };
   yk_variable *v = yk_get_variable_at(c->where, c->g, name, (yk_dtype)w->desc.dtype, yk__desc_shape(&w->desc), YK_ZEROS, &o);
-  if (v == NULL) return (yk_value){ 0 };
-  if (c->training) add_penalty(c, w, v);
-  return yk_read(v);
+  return v != NULL ? yk_read(v) : (yk_value){ 0 };
 }
 
 yk_code yk__weight_make(yk_layer *l, yk_weight *w) {

@@ -10,6 +10,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +85,20 @@ pid_t yoke_start(const char *const *argv) {
 
 pid_t yoke_start_on(int out, const char *const *argv) {
   return start(command, argv, NULL, out);
+}
+
+int open_terminal(unsigned short rows, unsigned short columns, int *theirs) {
+  char name[256];
+  struct winsize size = { .ws_row = rows, .ws_col = columns };
+  int ours = posix_openpt(O_RDWR | O_NOCTTY);
+  assert_true(ours >= 0);
+  CHECK_INT(grantpt(ours), 0);
+  CHECK_INT(unlockpt(ours), 0);
+  CHECK_INT(ptsname_r(ours, name, sizeof name), 0);
+  *theirs = open(name, O_RDWR | O_NOCTTY);
+  assert_true(*theirs >= 0);
+  if (rows > 0) CHECK_INT(ioctl(*theirs, TIOCSWINSZ, &size), 0);
+  return ours;
 }
 
 static int wait_for(pid_t pid) {

@@ -24,6 +24,8 @@ void yoke_free(yoke_result *r);
 /* Start it without waiting; its output goes to files "out" and "err" of the folder. yoke_wait() gives the status. */
 pid_t yoke_start(const char *const *argv);
 pid_t yoke_start_on(int out, const char *const *argv);  /* with that descriptor as its standard output */
+/* A terminal of so many rows and columns (0: as the system makes them): our end of it, and *theirs, a program's, both to be closed. */
+int   open_terminal(unsigned short rows, unsigned short columns, int *theirs);
 void  yoke_wait(pid_t pid, yoke_result *r);
 /* Any program of PATH, with `input` as its standard input; its status. */
 int run_program(const char *const *argv, const char *input, char **out);

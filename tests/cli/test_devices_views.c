@@ -119,19 +119,16 @@ static void test_watch_usage(void **state) {
 
 /* A child whose standard streams are a terminal of which we have the other end. */
 static pid_t fork_on_terminal(int *ours) {
-  char name[256];
-  *ours = posix_openpt(O_RDWR | O_NOCTTY);
-  assert_true(*ours >= 0);
-  CHECK_INT(grantpt(*ours), 0);
-  CHECK_INT(unlockpt(*ours), 0);
-  CHECK_INT(ptsname_r(*ours, name, sizeof name), 0);
+  int theirs;
+  *ours = open_terminal(0, 0, &theirs);
   pid_t pid = fork();
-  if (pid != 0) return pid;
-  setsid();
-  int theirs = open(name, O_RDWR);
-  for (int i = 0; i < 3; i++) dup2(theirs, i);
-  alarm(60);
-  return 0;
+  if (pid == 0) {
+    setsid();
+    for (int i = 0; i < 3; i++) dup2(theirs, i);
+    alarm(60);
+  }
+  close(theirs);
+  return pid;
 }
 
 /* Ctrl-C is how it ends: with success, the terminal as it was. */

@@ -1,13 +1,8 @@
 /*
  * `yoke train --live` on a terminal of its own: what is drawn, that it keeps to its lines, and what is left when the run is over.
  */
-#define _XOPEN_SOURCE 600
 #include "run_yoke.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST = 1 << 20 };
@@ -21,14 +16,10 @@ static int setup(void **state) {
 
 /* All that the program writes to a terminal of that size; the caller's. */
 static char *on_terminal(unsigned short rows, unsigned short columns, const char *const *argv, int *status) {
-  char *text = calloc(1, MOST + 1), name[128];
+  char *text = calloc(1, MOST + 1);
   size_t n = 0;
-  int master = posix_openpt(O_RDWR | O_NOCTTY);
-  assert_true(text != NULL && master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
-  snprintf(name, sizeof name, "%s", ptsname(master));
-  int slave = open(name, O_RDWR | O_NOCTTY);
-  struct winsize size = { .ws_row = rows, .ws_col = columns };
-  assert_true(slave >= 0 && ioctl(slave, TIOCSWINSZ, &size) == 0);
+  int slave, master = open_terminal(rows, columns, &slave);
+  assert_non_null(text);
   pid_t pid = yoke_start_on(slave, argv);
   close(slave);
   for (ssize_t got; n < MOST && ((got = read(master, text + n, MOST - n)) > 0 || (got < 0 && errno == EINTR));) n += got > 0 ? (size_t)got : 0;

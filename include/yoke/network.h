@@ -8,7 +8,7 @@
 #define YK_NETWORK_H
 
 #include "layers.h"
-#include "session.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +43,7 @@ typedef struct yk_network_options {
   size_t ndevices;                 /* 0 = /cpu:0; each batch is split over them, the first ones take the remainder */
   const char *const *devices;      /* "/gpu:0", ... */
   const yk_session_options *session;   /* NULL = defaults */
+  yk_strategy strategy;            /* where variables live; that of the first network of a yk_keras that runs holds for all */
 } yk_network_options;
 #define YK_NETWORK_OPTIONS_INIT { .size = sizeof(yk_network_options) }
 yk_code yk_network_place(yk_network *n, const yk_network_options *options) YK_CHECKED;
@@ -52,6 +53,22 @@ yk_code yk_network_place(yk_network *n, const yk_network_options *options) YK_CH
  * tensors, the caller's. EINVAL: a tensor that does not fit, with the input's name, what it needs and what it got.
  */
 yk_code yk_network_predict(yk_network *n, const yk_tensor *const *in, int64_t batch_size, yk_tensor **out) YK_CHECKED;
+
+/*
+ * Steps of one's own: the graph in which all networks of k run, and the session. In the graph, which one may add to at any time, a network is
+ * built like any part of it, from values [N, ...] to values, on the current device; its variables are shared with all that runs in k, and live
+ * where the first network that runs wants them, else on /cpu:0. yk_keras_session() opens the session when it is first called, and
+ * gives variables that are new since the last time their first values, so call it after building, and do not run
+ * yk_global_variables_initializer(), which would make layers' weights zero. Both are borrowed. training: with dropout, and statistics of the
+ * batch, whose updates yk_update_ops() runs.
+ */
+yk_code yk_keras_graph(yk_keras *k, yk_graph **out) YK_CHECKED;
+yk_code yk_keras_session(yk_keras *k, yk_session **out) YK_CHECKED;
+/* in [inputs] -> out [outputs], {0} after a sticky error of the graph. NULL arguments, or no graph yet: nothing happens. */
+void yk_network_build_at(const char *where, yk_network *n, bool training, const yk_value *in, yk_value *out);
+#define yk_network_build(...) yk_network_build_at(YK_HERE, __VA_ARGS__)
+/* The variables of the network that training changes, as far as they are in the graph, in the order of layers; at most `max`. Returns how many. */
+size_t yk_network_variables(const yk_network *n, yk_variable **out, size_t max);
 
 /*
  * A model that Keras saved as .h5 (Keras 2, tf-keras 2, or Keras 3's legacy form), with its weights. *out belongs to k. ENOTFOUND, EIO;

@@ -14,6 +14,7 @@
 #include <yoke/nn.h>
 #include "base/alloc.h"
 #include "base/str.h"
+#include "model/strategy.h"
 
 enum { YK__MAX_PORTS = 64 };       /* inputs or outputs of a call */
 
@@ -111,6 +112,10 @@ struct yk_keras {
   yk_graph *graph;                 /* what runs: the steps of all networks, over the same variables; NULL until the first one */
   yk_session *session;
   yk_session_options options;
+  yk_spread spread;                /* where variables live; of the first network that ran */
+  uint32_t spread_devices;
+  uint32_t nready;                 /* variables of the graph that have their first values */
+  uint32_t part, nparts;           /* of the step being built: which part of the batch; nparts 0: the whole */
   struct yk_network *networks;
 };
 
@@ -143,6 +148,7 @@ yk_code yk__first_value(const yk_initializer *init, const yk_desc *desc, uint64_
 
 /* ---- networks --------------------------------------------------------------------------------------------------------- */
 
+typedef struct yk_predict { yk_value in[YK__MAX_PORTS], out[YK__MAX_PORTS]; yk_step *step; } yk_predict;
 typedef struct yk_call_ref { yk_layer *layer; uint32_t node; } yk_call_ref;
 
 struct yk_network {
@@ -153,7 +159,8 @@ struct yk_network {
   yk_call_ref *call; uint32_t ncall, call_cap;     /* in an order in which they can be built */
   yk_layer **layer;  uint32_t nlayer, layer_cap;   /* in Keras's order */
   const char *const *device; uint32_t ndevice;     /* where it runs */
-  struct yk_engine *engine;        /* its part of the keras's graph; NULL until it first runs */
+  yk_strategy strategy;
+  yk_predict *predict;             /* NULL until it first predicts */
   struct yk_network *next;
 };
 

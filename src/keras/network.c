@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
-#include "keras/keras.h"
+#include "keras/engine.h"
 
 /* ---- finding the calls -------------------------------------------------------------------------------------------------- */
 
@@ -131,6 +131,7 @@ static bool gather(yk_network *n, const char *where) {
 
 yk_network *yk_network_new_at(const char *where, yk_keras *k, const char *name, size_t nin, const yk_sym *in, size_t nout,
                               const yk_sym *out) {
+  static const char *const usual[] = { YK__HOME };
   if (yk_keras_status(k) != YK_OK) return NULL;
   yk_plain_config common = { .name = name != NULL ? name : yk__auto_name(k, "Model") };
   yk_network *n = yk__bump(&k->mem, sizeof *n);
@@ -139,6 +140,8 @@ yk_network *yk_network_new_at(const char *where, yk_keras *k, const char *name, 
   n->self.network = n;
   n->self.built = true;
   n->major = 2;
+  n->device = usual;
+  n->ndevice = 1;
   n->nin = (uint32_t)nin;
   n->nout = (uint32_t)nout;
   n->in = nin ? yk__bump_copy(&k->mem, in, nin * sizeof *in) : NULL;

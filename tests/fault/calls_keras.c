@@ -128,6 +128,30 @@ static yk_code predict(yk_network *n, yk_layer *dense) {
   yk_tensor_free(x);
   return rc;
 }
+static yk_code own_graph(yk_network *n, yk_layer *dense) {
+  yk_graph *g;
+  (void)n;
+  (void)dense;
+  return yk_keras_graph(k, &g);
+}
+static yk_code own_session(yk_network *n, yk_layer *dense) {
+  yk_session *s;
+  (void)n;
+  (void)dense;
+  return yk_keras_session(k, &s);
+}
+/* A step of one's own: the mean of what the network gives, and its gradients applied. */
+static yk_code own_step(yk_network *n, yk_layer *dense) {
+  yk_graph *g;
+  yk_session *s;
+  yk_value out;
+  (void)dense;
+  YK_TRY(yk_keras_graph(k, &g));
+  yk_value in = yk_fill(g, YK_F32, YK_SHAPE(3, 4), 1);
+  yk_network_build(n, true, &in, &out);
+  yk_minimize(g, &YK_KERAS_SGD(0.1, 0.9), yk_reduce_mean(g, out, NULL), NULL);
+  return yk_keras_session(k, &s);
+}
 static yk_code save(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save(n, file); }
 static yk_code save_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save_weights(n, weights); }
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
@@ -153,6 +177,9 @@ static yk_code call_network(void) { return with_network(nothing); }
 static yk_code call_summary(void) { return with_network(summary); }
 static yk_code call_weight(void) { return with_network(weight); }
 static yk_code call_place(void) { return with_network(place); }
+static yk_code call_own_graph(void) { return with_network(own_graph); }
+static yk_code call_own_session(void) { return with_network(own_session); }
+static yk_code call_own_step(void) { return with_network(own_step); }
 static yk_code call_predict(void) { return with_network(predict); }
 static yk_code call_save(void) { return with_network(save); }
 static yk_code call_save_weights(void) { return with_network(save_weights); }
@@ -221,6 +248,9 @@ const fault_case fault_keras[] = {
   { .names = "yk_network_summary", .call = call_summary, .stride = 3, .least = 10 },
   { .names = "yk_layer_weight", .call = call_weight, .stride = 3, .least = 10 },
   { .names = "yk_layer_set_weight", .call = call_weight, .stride = 11, .least = 10 },
+  { .names = "yk_keras_graph", .call = call_own_graph, .least = 3 },
+  { .names = "yk_network_build_at", .call = call_own_step, .stride = 23, .least = 10 },
+  { .names = "yk_keras_session", .call = call_own_session, .stride = 7, .survives = true, .least = 10 },
   { .names = "yk_network_place", .call = call_place, .stride = 3, .least = 10 },
   { .names = "yk_network_predict", .call = call_predict, .survives = true, .stride = 13, .least = 20 }, /* idle plans give way */
   FILES("yk_network_save", call_save),

@@ -53,7 +53,7 @@ const char *const fault_silent[] = {
   "yk_sync_replicas_end", "yk_sync_replicas_report", "yk_sync_replicas_worker",
   /* layers.h, network.h */
   "yk_keras_status", "yk_layer_name", "yk_layer_class_name", "yk_sym_output", "yk_sym_desc", "yk_network_layer", "yk_network_layer_at",
-  "yk_network_parameters", "yk_network_set_keras",
+  "yk_network_parameters", "yk_network_set_keras", "yk_network_variables",
   NULL,
 };
 
@@ -90,7 +90,7 @@ static void call_keras(yk_keras *k, yk_network *n) {
   see(yk_sym_desc(s));
   see(yk_network_layer(n));
   yk_network_parameters(n, &all, NULL);
-  number((double)all + (int)yk_network_set_keras(n, 2));
+  number((double)all + (int)yk_network_set_keras(n, 2) + (double)yk_network_variables(n, NULL, 0));
 }
 
 static void call_graph(yk_graph *g, yk_variable *v) {

@@ -58,8 +58,6 @@ typedef enum yk_constraint_kind { YK_CONSTRAINT_NONE, YK_CONSTRAINT_MAX_NORM, YK
                                   YK_CONSTRAINT_MIN_MAX_NORM } yk_constraint_kind;
 typedef struct yk_constraint { yk_constraint_kind kind; double min, max, rate; yk_dims axes; } yk_constraint;
 
-/* Networks are not trained yet: penalties, constraints and what holds in training alone are kept, and written to files. */
-
 /* In each config, first: the layer's name (NULL: made from its class, "dense_1"), and whether training leaves its weights alone. */
 #define YK_LAYER_COMMON const char *name; bool frozen
 

@@ -100,6 +100,7 @@ typedef struct yk_batch_norm_options {
   bool   no_scale, no_center;    /* leave gamma, beta out (1 and 0) */
   bool   sync;                   /* training: the exact statistics over all replicas (uses of one moving pair), whatever their shares;
                                     all of them must be part of a step. Slower: in several passes over x */
+  bool   unbiased;               /* the moving variance follows n/(n-1) times the batch's, n elements a channel: Keras 2's for pictures */
 } yk_batch_norm_options;
 
 /*

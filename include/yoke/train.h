@@ -45,6 +45,8 @@ typedef struct yk_optimizer {
   bool     nesterov;              /* Momentum, Adam, AdamW */
   bool     keras, centered;
   double   beta1, beta2, rho, epsilon, weight_decay, initial_accumulator, lr_power, l1, l2, l2_shrinkage;
+  const char *scope;              /* copied into names. Optimizers of other scopes have slots of their own: "<var>/<scope>/Adam" and
+                                     "<scope>/beta1_power". NULL: "<var>/Adam", "beta1_power" */
 } yk_optimizer;
 #define YK_SGD(lr)            ((yk_optimizer){ .kind = YK_OPT_SGD, .rate = (lr) })
 #define YK_MOMENTUM(lr, m)    ((yk_optimizer){ .kind = YK_OPT_MOMENTUM, .rate = (lr), .momentum = (m) })

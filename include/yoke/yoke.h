@@ -7,8 +7,10 @@
 #ifndef YK_YOKE_H
 #define YK_YOKE_H
 
+#include "callbacks.h"
 #include "checkpoint.h"
 #include "data.h"
+#include "fit.h"
 #include "graph.h"
 #include "math.h"
 #include "layers.h"

@@ -56,6 +56,7 @@ struct yk_graph {
   uint64_t seed, nseeds;
   bool frozen;
   bool sync_norm;              /* batch normalisation in training is synchronised without being asked to */
+  uint32_t step, replica;      /* of several training steps in one graph the one being built, 0 = the only one, and of its replicas */
   uint64_t version;            /* raised by every new node */
   yk_code status;
   char message[YK__ERROR_BYTES]; /* of the sticky error; part of the graph, so that telling of no memory needs none */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/store.h"
+#include "keras/compile.h"
 #include "keras/engine.h"
 #include "tensor/desc.h"
 
@@ -19,6 +20,8 @@ void yk__keras_stop(yk_keras *k) {
     if (n->predict != NULL) yk_step_free(n->predict->step);
     yk__free(n->predict);
     n->predict = NULL;
+    yk__compiled_free(n->compiled);
+    n->compiled = NULL;
   }
   yk_session_close(k->session);
   yk_graph_free(k->graph);

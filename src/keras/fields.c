@@ -29,8 +29,7 @@ static bool settle_real(const field *x, double *v) {
   return in_range(x, *v);
 }
 
-/* Is `word` one of "valid|same"? */
-static bool among(const char *words, const char *word) {
+bool yk__named_in(const char *words, const char *word) {
   size_t n = strlen(word);
   for (const char *at = words; *at != '\0'; at += strcspn(at, "|"), at += *at == '|')
     if (strcspn(at, "|") == n && strncmp(at, word, n) == 0) return true;
@@ -45,7 +44,7 @@ static bool settle_word(const field *x, const char **v) {
     char *first = yk__bump(mem, n + 1);
     if (first != NULL) memcpy(first, x->f->words, n);
     *v = first;
-  } else if (activation ? yk__activation_known(*v) : among(x->f->words, *v)) {
+  } else if (activation ? yk__activation_known(*v) : yk__named_in(x->f->words, *v)) {
     *v = yk__bump_str(mem, *v);
   } else {
     yk__layer_fail(x->l, x->l->where, "%s is '%.60s'; expected %s", x->f->key, *v,

@@ -106,6 +106,7 @@ struct yk_layer {
 struct yk_keras {
   yk_graph *sketch;
   uint64_t seed, counts;
+  int major;                       /* of the Keras that layers behave like, where versions differ: 3 once one of its files was read; else 2 */
   yk_bump mem;
   yk_map names, scopes;            /* how often a prefix was numbered; scopes in use */
   yk_layer *layers;                /* the newest first */
@@ -114,10 +115,14 @@ struct yk_keras {
   yk_session_options options;
   yk_spread spread;                /* where variables live; of the first network that ran */
   uint32_t spread_devices;
+  uint32_t steps;                  /* training steps built */
   uint32_t nready;                 /* variables of the graph that have their first values */
   uint32_t part, nparts;           /* of the step being built: which part of the batch; nparts 0: the whole */
   struct yk_network *networks;
 };
+
+/* Collection: what activity regularizers give for the outputs of each call. */
+#define YK__ACTIVITY_LOSSES "activity_losses"
 
 /* Sticky failure in the layer's keras, with the layer's name in front. */
 void yk__layer_fail(const yk_layer *l, const char *where, const char *fmt, ...) YK_PRINTF(3, 4);
@@ -139,6 +144,8 @@ yk_layer *yk__layer_new(const char *where, yk_keras *k, const yk_layer_class *cl
 const char *yk__auto_name(yk_keras *k, const char *class);
 /* fields.c: defaults and checks of the layer's config; texts are copied. False after a sticky error. */
 bool yk__config_settle(yk_layer *l);
+/* Is `word` one of "valid|same"? */
+bool yk__named_in(const char *words, const char *word);
 /* activations.c */
 bool     yk__activation_known(const char *name);
 yk_value yk__activation(const char *where, yk_graph *g, const char *name, yk_value x);
@@ -161,6 +168,8 @@ struct yk_network {
   const char *const *device; uint32_t ndevice;     /* where it runs */
   yk_strategy strategy;
   yk_predict *predict;             /* NULL until it first predicts */
+  struct yk_compiled *compiled;    /* NULL: it is not */
+  uint32_t compilations;
   struct yk_network *next;
 };
 

@@ -176,6 +176,22 @@ yk_code yk__weight_make(yk_layer *l, yk_weight *w) {
 
 /* ---- calls -------------------------------------------------------------------------------------------------------------- */
 
+/* What the config's activity regularizer, if it has one, gives for the outputs; who builds the loss divides by the batch. */
+static void penalise_outputs(const yk_layer_call *c) {
+  const yk_penalty *p = NULL;
+  for (const yk_config_field *f = c->layer->class->fields; f->key != NULL; f++)
+    if (f->kind == YK__F_PENALTY && strcmp(f->key, "activity_regularizer") == 0)
+      p = (const yk_penalty *)(const void *)((const char *)c->layer->config + f->offset);
+  if (p == NULL || c->g == c->layer->k->sketch) return;
+  for (uint32_t i = 0; i < c->nout; i++) {
+    yk_value sums[2] = { { 0 }, { 0 } };
+    if (p->l1 != 0) sums[0] = Y(mul, Y(reduce_sum, Y(abs, c->out[i]), NULL), Y(scalar, YK_F32, p->l1));
+    if (p->l2 != 0) sums[1] = Y(mul, Y(l2_loss, c->out[i]), Y(scalar, YK_F32, 2 * p->l2));
+    for (int k = 0; k < 2; k++)
+      if (sums[k].id != 0) yk_add_to_collection_at(c->where, c->g, YK__ACTIVITY_LOSSES, sums[k]);
+  }
+}
+
 void yk__layer_call(yk_layer_call *c) {
   yk_scope_options share = { .reuse = YK_AUTO_REUSE, .no_name_scope = true };
   c->nout = 1;
@@ -187,6 +203,7 @@ void yk__layer_call(yk_layer_call *c) {
     yk_variable_scope_push_at(c->where, c->g, c->layer->scope, &share);
     c->layer->class->call(c);
     yk_variable_scope_pop_at(c->where, c->g);
+    penalise_outputs(c);
   }
   yk_name_scope_pop_at(c->where, c->g);
 }

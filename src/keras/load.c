@@ -128,6 +128,7 @@ static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_netw
         ECORRUPT,
         "%s: no attribute model_config, so it is no whole model; weights alone go into a network by yk_network_load_weights()",
         path);
+  k->major = major;
   yk_code rc = yk__network_read(k, path, config, strlen(config), major, &n);
   yk__free(config);
   if (rc == YK_OK) rc = load_weights(f, path, n);

@@ -65,6 +65,8 @@ static void call_batch(yk_layer_call *c) {
   const yk_norm_config *a = c->layer->config;
   yk_batch_norm_options o = { .training = c->training && !c->layer->frozen, .momentum = a->momentum, .epsilon = a->epsilon,
                               .no_scale = a->no_scale, .no_center = a->no_center };
+  const yk_desc *d = yk_value_desc(c->g, c->in[0]);
+  o.unbiased = d != NULL && d->rank == 4 && c->layer->k->major < 3;      /* its fused kernel does so, Keras 3's does not */
   if (!a->no_scale) yk__weight(c, "gamma");
   if (!a->no_center) yk__weight(c, "beta");
   c->out[0] = Y(batch_norm, c->in[0], &o);

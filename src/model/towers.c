@@ -101,7 +101,7 @@ static void tower(yk_build *b, size_t i) {
   yk_variable_scope_pop(g);
   yk_device_pop(g);
   yk_name_scope_pop(g);
-  b->n++;
+  g->replica = (uint32_t)++b->n;
 }
 
 static yk_optimizer optimizer_of(const yk_tower_options *o) {
@@ -223,6 +223,7 @@ static void build(yk_build *b, yk_towers *out) {
   for (size_t i = 0; i < b->o.replicas; i++)
     if (yk_replica_share(b->o.batch, b->o.replicas, i) > 0) tower(b, i);
   g->sync_norm = false;
+  g->replica = 0;
   if (yk_graph_status(g) == YK_OK)                  /* else a tower may lack its gradients */
     YK_DEVICE(g, b->spread.home) { update(b, out); }
 }

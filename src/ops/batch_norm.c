@@ -11,14 +11,25 @@
 #include "graph/slots.h"
 #include "ops/norm.h"
 
-/* Reads of every moving_mean and moving_variance, in pairs; and the ops that yk_batch_norm put into YK_UPDATE_OPS, one a pair. */
-static const char MOVING[] = "batch_norm/moving", UPDATES[] = "batch_norm/updates";
+/* Reads of every moving_mean and moving_variance, in pairs; and the ops that yk_batch_norm put into YK_UPDATE_OPS, one a pair. Each of several
+ * steps in one graph has lists of its own. */
+static const char MOVING[] = "moving", UPDATES[] = "updates";
+enum { KEY = 32 };
+static const char *list_of(const yk_graph *g, const char *list, char buf[KEY]) {
+  snprintf(buf, KEY, "batch_norm/%s/%u", list, (unsigned)g->step);
+  return buf;
+}
+/* The list that ops which run beside the step are in. */
+static const char *beside(const yk_graph *g, char buf[KEY]) {
+  snprintf(buf, KEY, g->step ? "%s/%u" : "%s", YK_UPDATE_OPS, (unsigned)g->step);
+  return buf;
+}
 
-/* "batch_norm/<variable>/<what>", the caller's to free; NULL after a sticky ENOMEM. */
+/* "batch_norm/<step>/<variable>/<what>", the caller's to free; NULL after a sticky ENOMEM. */
 static char *key_of(const char *where, yk_graph *g, const char *variable, const char *what) {
-  size_t n = sizeof "batch_norm//" + strlen(variable) + strlen(what);
+  size_t n = sizeof "batch_norm///" + 10 + strlen(variable) + strlen(what);
   char *key = yk__alloc(n);
-  if (key) snprintf(key, n, "batch_norm/%s/%s", variable, what);
+  if (key) snprintf(key, n, "batch_norm/%u/%s/%s", (unsigned)g->step, variable, what);
   else yk_graph_fail_at(where, g, YK_ENOMEM, "batch_norm: no memory for a collection's name");
   return key;
 }
@@ -55,7 +66,7 @@ static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2
   yk_variable *moving[2] = { yk_variable_master(used[0]), yk_variable_master(used[1]) };
   yk_value m, op;
   size_t uses;
-  char *key = key_of(where, g, yk_variable_name(moving[0]), "batch");
+  char list[KEY], *key = key_of(where, g, yk_variable_name(moving[0]), "batch");
   if (!key) return;
   uses = yk_get_collection(g, key, NULL, NULL, 0);
   yk__free(key);
@@ -63,10 +74,10 @@ static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2
   if (uses > 0) return;
   m = yk__scalar_like(where, g, batch[0], momentum);
   op = update_op(where, g, moving, batch, m);
-  for (int i = 0; i < 2; i++) yk_add_to_collection_at(where, g, MOVING, yk_read(moving[i]));
+  for (int i = 0; i < 2; i++) yk_add_to_collection_at(where, g, list_of(g, MOVING, list), yk_read(moving[i]));
   remember(where, g, yk_variable_name(moving[0]), "momentum", m);
-  yk_add_to_collection_at(where, g, UPDATES, op);
-  yk_add_to_collection_at(where, g, YK_UPDATE_OPS, op);
+  yk_add_to_collection_at(where, g, list_of(g, UPDATES, list), op);
+  yk_add_to_collection_at(where, g, beside(g, list), op);
 }
 
 /* ---- statistics over replicas ------------------------------------------------------------------------------------ */
@@ -82,27 +93,52 @@ static yk_value elements(const char *where, yk_graph *g, yk_value x) {
   return yk_cast_at(where, g, yk_reduce_prod_at(where, g, dims, NULL), YK_F64);
 }
 
+/* A variance of n elements (f64) as one of the population they were drawn from. */
+static yk_value unbiased(const char *where, yk_graph *g, yk_value variance, yk_value n) {
+  yk_value one = yk_scalar_at(where, g, YK_F64, 1), others = yk_maximum_at(where, g, yk_sub_at(where, g, n, one), one);
+  const yk_desc *d = yk_value_desc(g, variance);
+  if (!d) return (yk_value){ 0 };
+  return yk_mul_at(where, g, variance, yk_cast_at(where, g, yk_div_at(where, g, n, others), (yk_dtype)d->dtype));
+}
+
+/* As yk_moments(), but of no elements 0 and not NaN: a replica may have no rows. */
+static void own_moments(const char *where, yk_graph *g, yk_value x, uint32_t naxes, const int32_t *axes, yk_value n, yk_value out[2]) {
+  const yk_desc *d = yk_value_desc(g, x);
+  yk_reduce_attrs over = { .naxes = naxes };
+  if (d->dim[0] >= 0) {
+    yk_moments_at(where, g, x, naxes, axes, false, &out[0], &out[1]);
+    return;
+  }
+  for (uint32_t i = 0; i < naxes; i++) over.axis[i] = axes[i];
+  yk_value many = yk_cast_at(where, g, yk_maximum_at(where, g, n, yk_scalar_at(where, g, YK_F64, 1)), (yk_dtype)d->dtype);
+  out[0] = yk_div_at(where, g, yk_reduce_sum_at(where, g, x, &over), many);
+  out[1] = yk_div_at(where, g, yk_reduce_sum_at(where, g, yk_squared_difference_at(where, g, x, out[0]), &over), many);
+}
+
 /* Mean and variance of x [..., C] of the statistics' type over all replicas: sum of w*mean and of w*(var + (mean - all)^2), with w the
- * part of all elements that this replica has. `name`: of the moving mean, which all replicas share. */
-static void moments_of_all(const char *where, yk_graph *g, yk_value x, const char *name, uint32_t replica, yk_value out[2]) {
-  uint64_t group = yk__hash(name, strlen(name), 7);
+ * part of all elements that this replica has; *count of them. `group`: one for each use of a pair in a step. */
+static void moments_of_all(const char *where, yk_graph *g, yk_value x, uint64_t group, uint32_t replica, yk_value out[2], yk_value *count) {
   const yk_desc *d = yk_value_desc(g, x);
   int32_t axes[YK_MAX_RANK];
   yk_value own[2], n, w, off;
   if (!d) return;
   for (int i = 0; i < d->rank - 1; i++) axes[i] = i;
   yk_dtype t = (yk_dtype)d->dtype;
-  yk_moments_at(where, g, x, (uint32_t)d->rank - 1, axes, false, &own[0], &own[1]);
   n = elements(where, g, x);
-  w = yk_cast_at(where, g, yk_div_at(where, g, n, yk__replica_sum(where, g, n, group, replica)), t);
+  own_moments(where, g, x, (uint32_t)d->rank - 1, axes, n, own);
+  *count = yk__replica_sum(where, g, n, group, replica);
+  w = yk_cast_at(where, g, yk_div_at(where, g, n, *count), t);
   out[0] = yk__replica_sum(where, g, yk_mul_at(where, g, own[0], w), group + 1, replica);
   off = yk_squared_difference_at(where, g, own[0], out[0]);
   out[1] = yk__replica_sum(where, g, yk_mul_at(where, g, yk_add_at(where, g, own[1], off), w), group + 2, replica);
 }
 
-/* Number of this use of the pair; they are counted by what they leave in a collection. */
-static uint32_t next_replica(const char *where, yk_graph *g, const yk_variable *moving, yk_value use) {
-  char *key = key_of(where, g, yk_variable_name(moving), "replicas");
+/* How often this replica has used the pair before: a layer that is called twice has statistics for each call. Uses are counted by what
+ * they leave in a collection. */
+static uint32_t uses_so_far(const char *where, yk_graph *g, const yk_variable *moving, yk_value use) {
+  char replica[KEY], *key;
+  snprintf(replica, sizeof replica, "replica %u", (unsigned)g->replica);
+  key = key_of(where, g, yk_variable_name(moving), replica);
   size_t n = key ? yk_get_collection(g, key, NULL, NULL, 0) : 0;
   if (key) yk_add_to_collection_at(where, g, key, use);
   yk__free(key);
@@ -115,15 +151,19 @@ static yk_value synchronised(const char *where, yk_graph *g, yk_value x, yk_valu
   const yk_desc *d = yk_value_desc(g, x);
   yk_variable *pair[2] = { yk_variable_master(moving[0]), yk_variable_master(moving[1]) };
   yk_dtype given = (yk_dtype)d->dtype, t = (yk_dtype)yk__stat_type(d->dtype);
-  yk_value all[2] = { { 0 }, { 0 } }, scale, y;
+  yk_value all[2] = { { 0 }, { 0 } }, count = { 0 }, scale, y;
   yk_norm_attrs a = { .epsilon = o->epsilon };
-  uint32_t replica = next_replica(where, g, pair[0], x);
+  uint32_t uses = uses_so_far(where, g, pair[0], x), replica = g->sync_norm ? g->replica : uses;   /* asked for one by one: each use is one */
+  const uint32_t use[2] = { g->sync_norm ? uses : 0, g->step };
+  uint64_t group = yk__hash(use, sizeof use, yk__hash(yk_variable_name(pair[0]), strlen(yk_variable_name(pair[0])), 7));
   if (given != t) x = yk_cast_at(where, g, x, t);
-  moments_of_all(where, g, x, yk_variable_name(pair[0]), replica, all);
+  moments_of_all(where, g, x, group, replica, all, &count);
   scale = yk_mul_at(where, g, gamma, yk_rsqrt_at(where, g, yk_add_at(where, g, all[1], yk_scalar_at(where, g, t, yk__norm_epsilon(&a)))));
   y = yk_add_at(where, g, yk_mul_at(where, g, yk_sub_at(where, g, x, all[0]), scale), beta);
   if (given != t) y = yk_cast_at(where, g, y, given);
-  if (replica == 0 && y.id) keep_track(where, g, pair, all, o->momentum != 0 ? o->momentum : 0.99);
+  if (replica > 0 || !y.id) return yk__outputs(g, 1, &y);
+  if (o->unbiased) all[1] = unbiased(where, g, all[1], count);
+  keep_track(where, g, pair, all, o->momentum != 0 ? o->momentum : 0.99);
   return yk__outputs(g, 1, &y);
 }
 
@@ -169,6 +209,7 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   if (!y.id) return y;
   batch[0] = yk_output(g, y, 1);
   batch[1] = yk_output(g, y, 2);
+  if (o.unbiased) batch[1] = unbiased(where, g, batch[1], elements(where, g, x));
   keep_track(where, g, moving, batch, o.momentum != 0 ? o.momentum : 0.99);
   return yk__outputs(g, 1, &y);
 }
@@ -225,7 +266,9 @@ static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const m
 
 yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g) {
   size_t nmoving, nops;
-  yk_value *moving = items(where, g, MOVING, &nmoving), *op = items(where, g, UPDATES, &nops), all = { 0 };
+  char list[KEY];
+  yk_value *moving = items(where, g, list_of(g, MOVING, list), &nmoving);
+  yk_value *op = items(where, g, list_of(g, UPDATES, list), &nops), all = { 0 };
   for (size_t i = 0; i < nops && 2 * i + 1 < nmoving; i++) {
     yk_variable *pair[2] = { yk_variable_of(g, moving[2 * i]), yk_variable_of(g, moving[2 * i + 1]) };
     op[i] = update_pair(where, g, pair, op[i]);
@@ -239,7 +282,9 @@ yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g) {
 yk_value yk_update_ops_at(const char *where, yk_graph *g) {
   size_t nall, nown, kept = 0;
   yk_value averages = yk_batch_norm_updates_at(where, g), group = { 0 };
-  yk_value *all = items(where, g, YK_UPDATE_OPS, &nall), *own = items(where, g, UPDATES, &nown);
+  char list[KEY];
+  yk_value *all = items(where, g, beside(g, list), &nall);
+  yk_value *own = items(where, g, list_of(g, UPDATES, list), &nown);
   for (size_t i = 0; i < nall; i++) {
     bool mine = false;
     for (size_t k = 0; k < nown; k++) mine |= own[k].id == all[i].id;

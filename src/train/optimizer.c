@@ -10,7 +10,7 @@
 #include <string.h>
 #include "train/train.h"
 
-enum { MOST_SLOTS = 3 };
+enum { MOST_SLOTS = 3, MOST_NAME = 256 };
 
 typedef struct rule {
   const char *scope;             /* name scope of its nodes */
@@ -75,6 +75,7 @@ static yk_code check(const yk_optimizer *o, const rule *r) {
     if (numbers[i].lo < 0) return YK_FAIL(EINVAL, "%s: %s is %g, expected 0 or less", r->scope, numbers[i].name, x);
     return YK_FAIL(EINVAL, "%s: %s is %g, expected a number %s 0", r->scope, numbers[i].name, x, numbers[i].lo > 0 ? "above" : "not below");
   }
+  if (o->scope != NULL && strlen(o->scope) >= MOST_NAME - 64) return YK_FAIL(EINVAL, "%s: a scope of %zu characters", r->scope, strlen(o->scope));
   if (o->kind == YK_OPT_RMSPROP && o->keras && o->centered) return YK_FAIL(EINVAL, "RMSProp: the centered form is TensorFlow's, not Keras's");
   return YK_OK;
 }
@@ -123,11 +124,12 @@ static bool taken(const yk_graph *g, const char *name) {
 }
 
 /* "beta1_power" beside v, or "beta1_power_1", ... : never one that is there. */
-static yk_variable *new_power(const char *where, yk_graph *g, const char *base, yk_variable *v, double beta) {
-  char name[64];
+static yk_variable *new_power(const char *where, yk_graph *g, const char *scope, const char *base, yk_variable *v, double beta) {
+  char name[MOST_NAME + 16];
   yk_variable *power;
-  snprintf(name, sizeof name, "%s", base);
-  for (int i = 1; taken(g, name); i++) snprintf(name, sizeof name, "%s_%d", base, i);
+  snprintf(name, sizeof name, "%s%s%s", scope, scope[0] ? "/" : "", base);
+  size_t n = strlen(name);
+  for (int i = 1; taken(g, name); i++) snprintf(name + n, sizeof name - n, "_%d", i);
   yk_colocate_push_at(where, g, v->ref);
   power = yk__root_variable(where, g, name, YK_F32, YK_SCALAR, YK_CONSTANT(beta), NULL);
   yk_colocate_pop_at(where, g);
@@ -135,18 +137,19 @@ static yk_variable *new_power(const char *where, yk_graph *g, const char *base, 
   return power;
 }
 
-/* One pair for each first variable, optimizer and betas: kept in a collection of that name. */
+/* One pair for each scope, first variable, optimizer and betas: kept in a collection of that name. */
 static void find_powers(const char *where, yk_graph *g, const yk_optimizer *o, const char *scope, yk_variable *first, yk_value out[2]) {
+  const char *own = o->scope != NULL ? o->scope : "";
   yk_str text = { 0 };
   char *key = NULL;
-  yk__str_add(&text, "powers of %s/%s/%.17g/%.17g", scope, yk_variable_name(first), o->beta1, o->beta2);
+  yk__str_add(&text, "powers of %s/%s/%s/%.17g/%.17g", own, scope, yk_variable_name(first), o->beta1, o->beta2);
   if (yk__str_take(&text, &key) != YK_OK) {
     yk_graph_fail_at(where, g, YK_ENOMEM, "%s", yk_error_message());
     return;
   }
   if (yk_get_collection(g, key, NULL, out, 2) != 2) {
-    yk_variable *p1 = new_power(where, g, "beta1_power", first, o->beta1);
-    yk_variable *p2 = p1 != NULL ? new_power(where, g, "beta2_power", first, o->beta2) : NULL;
+    yk_variable *p1 = new_power(where, g, own, "beta1_power", first, o->beta1);
+    yk_variable *p2 = p1 != NULL ? new_power(where, g, own, "beta2_power", first, o->beta2) : NULL;
     if (p2 != NULL) {
       yk_add_to_collection_at(where, g, key, out[0] = yk_read(p1));
       yk_add_to_collection_at(where, g, key, out[1] = yk_read(p2));
@@ -200,7 +203,9 @@ static yk_value update(const char *where, yk_graph *g, const yk_optimizer *o, co
   bool sparse;
   in[n++] = p->variable->ref;
   for (int i = 0; i < MOST_SLOTS && r->slot[i] != NULL; i++) {
-    yk_variable *slot = yk__optimizer_slot(where, g, p->variable, r->slot[i], i == 0 ? o->initial_accumulator : 0);
+    char name[MOST_NAME];
+    snprintf(name, sizeof name, "%s%s%s", o->scope != NULL ? o->scope : "", o->scope != NULL ? "/" : "", r->slot[i]);
+    yk_variable *slot = yk__optimizer_slot(where, g, p->variable, name, i == 0 ? o->initial_accumulator : 0);
     if (slot == NULL) return (yk_value){ 0 };
     in[n++] = slot->ref;
   }

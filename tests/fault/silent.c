@@ -13,7 +13,7 @@ const char *const fault_freeing[] = {
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
   "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_monitored_team_free", "yk_tensor_queue_free", "yk_coordinator_free",
       "yk_accumulator_free", "yk_sync_worker_leave",
-  "yk_sync_replicas_free", "yk_keras_free", NULL,
+  "yk_sync_replicas_free", "yk_keras_free", "yk_history_free", "yk_callback_free", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -54,6 +54,9 @@ const char *const fault_silent[] = {
   /* layers.h, network.h */
   "yk_keras_status", "yk_layer_name", "yk_layer_class_name", "yk_sym_output", "yk_sym_desc", "yk_network_layer", "yk_network_layer_at",
   "yk_network_parameters", "yk_network_set_keras", "yk_network_variables",
+  /* fit.h, callbacks.h: called by calls_fit.c, where there is a fit under way */
+  "yk_network_metric_name", "yk_history_epochs", "yk_history_name", "yk_history_values", "yk_logs_count", "yk_logs_name", "yk_logs_at",
+  "yk_logs_get", "yk_training_network", "yk_training_epochs", "yk_training_stop", "yk_training_print",
   NULL,
 };
 

@@ -107,6 +107,41 @@ static yk_code call_evaluate(void) { return with_rig(true, evaluate); }
 static yk_code call_train(void) { return with_rig(true, train); }
 static yk_code call_test(void) { return with_rig(true, test); }
 
+/* ---- callbacks --------------------------------------------------------------------------------------------------------------- */
+
+static double same(int64_t epoch, double rate, void *arg) { (void)epoch; (void)arg; return rate; }
+static yk_code made(yk_code rc, yk_callback *c) {
+  if (rc == YK_OK) yk_callback_free(c);
+  return rc;
+}
+static yk_code call_checkpoint(void) {
+  yk_callback *c = NULL;
+  yk_code rc = yk_callback_checkpoint(&(yk_checkpoint_config){ .path = "/tmp/{epoch}.h5" }, &c);
+  return made(rc, c);
+}
+static yk_code call_early_stopping(void) {
+  yk_callback *c = NULL;
+  yk_code rc = yk_callback_early_stopping(NULL, &c);
+  return made(rc, c);
+}
+static yk_code call_plateau(void) {
+  yk_callback *c = NULL;
+  yk_code rc = yk_callback_reduce_lr_on_plateau(NULL, &c);
+  return made(rc, c);
+}
+static yk_code call_scheduler(void) {
+  yk_callback *c = NULL;
+  yk_code rc = yk_callback_learning_rate_scheduler(same, NULL, false, &c);
+  return made(rc, c);
+}
+static yk_code call_csv(void) {
+  yk_callback *c = NULL;
+  yk_code rc = yk_callback_csv_logger("/tmp/x.csv", 0, false, &c);
+  return made(rc, c);
+}
+static yk_code call_board(void) { yk_callback *c = NULL; yk_code rc = yk_callback_tensorboard(NULL, &c); return made(rc, c); }
+static yk_code call_nan(void) { yk_callback *c = NULL; yk_code rc = yk_callback_terminate_on_nan(&c); return made(rc, c); }
+
 #define DEAR .survives = true, .stride = 97, .least = 100  /* idle plans give way */
 const fault_case fault_fit[] = {
   { .names = "yk_network_compile", .call = call_compile, .stride = 3, .least = 10 },
@@ -117,5 +152,12 @@ const fault_case fault_fit[] = {
   { .names = "yk_network_evaluate", .call = call_evaluate, DEAR },
   { .names = "yk_network_train_on_batch", .call = call_train, DEAR },
   { .names = "yk_network_test_on_batch", .call = call_test, DEAR },
+  { .names = "yk_callback_checkpoint", .call = call_checkpoint, .least = 3 },
+  { .names = "yk_callback_early_stopping", .call = call_early_stopping, .least = 2 },
+  { .names = "yk_callback_reduce_lr_on_plateau", .call = call_plateau, .least = 2 },
+  { .names = "yk_callback_learning_rate_scheduler", .call = call_scheduler, .least = 1 },
+  { .names = "yk_callback_csv_logger", .call = call_csv, .least = 2 },
+  { .names = "yk_callback_tensorboard", .call = call_board, .least = 2 },
+  { .names = "yk_callback_terminate_on_nan", .call = call_nan, .least = 1 },
   { 0 }
 };

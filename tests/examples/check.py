@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 env = {k: v for k, v in os.environ.items() if not k.startswith(("YOKE_", "CUDA_"))}
 build = pathlib.Path(sys.argv[1]) / "examples"
@@ -53,4 +54,24 @@ for line, total, steps in zip(lines, (2, 3), (40, 40)):
     assert m and float(m[1]) < 6 and int(m[2]) >= steps, lines
     assert total == 3 or (int(m[2]) == 40 and int(m[3]) == 0), lines       # all of them count; with a backup it depends on the times
 assert len(lines) == 2, lines
+
+
+def history(text):
+    return {name: (float(a), float(b)) for name, a, b in re.findall(r"^(\w+): (\d+\.\d+) -> (\d+\.\d+)$", text, re.M)}
+
+
+one, three = history(run("multi_output", "1")), history(run("multi_output", "3"))
+assert list(one) == list(three), (one, three)          # names are those of the outputs, whatever the devices
+for name in ("loss", "main_output_loss", "aux_output_loss", "main_output_accuracy"):
+    assert name in one and "val_" + name in one, one
+    assert all(abs(a - b) <= 2e-3 for a, b in zip(one[name], three[name])), (name, one, three)
+assert one["val_main_output_accuracy"][1] >= 0.9, one
+
+with tempfile.TemporaryDirectory() as folder:
+    file = f"{folder}/figures.h5"
+    out = run("parallel_model", "3", "2", "640", file)
+    assert out.startswith("Train on 640 samples, validate on 160 samples\nEpoch 1/2\n"), out
+    best = min(float(x) for x in re.findall(r"val_loss: (\d+\.\d+)", out))
+    m = re.fullmatch(r".*figures\.h5 on one device: loss (\d+\.\d{4}), accuracy (\d\.\d{4})", out.splitlines()[-1])
+    assert m and abs(float(m[1]) - best) <= 2e-4, out  # what four devices saved is what one device has
 print("examples print what they should")

@@ -58,7 +58,7 @@ static yk_code draw(yk_tensor *x[2], yk_tensor **y) {
 
 int main(int argc, char **argv) {
   static const char *const names[] = { "/gpu:0", "/gpu:1", "/gpu:2", "/gpu:3" };
-  int devices = argc > 1 ? atoi(argv[1]) : 2;
+  int devices = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 2;
   yk_session_options session = YK_SESSION_OPTIONS_INIT;
   yk_network_options place = YK_NETWORK_OPTIONS_INIT;
   yk_fit_options fit = YK_FIT_OPTIONS_INIT;
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
   place.session = &session;
   place.ndevices = (size_t)devices;
   place.devices = names;
-  fit.epochs = argc > 2 ? atoi(argv[2]) : 8;
+  fit.epochs = argc > 2 ? strtol(argv[2], NULL, 10) : 8;
   fit.verbose = 0;
   fit.validation_split = 0.2;
   if (yk_keras_new(3, &k) != YK_OK) return 1;

@@ -76,8 +76,8 @@ static yk_code evaluate(const char *file, const yk_examples *test) {
 }
 
 int main(int argc, char **argv) {
-  size_t devices = argc > 1 ? (size_t)atoi(argv[1]) : 4;
-  int64_t epochs = argc > 2 ? atoi(argv[2]) : 4, examples = argc > 3 ? atoi(argv[3]) : 4000;
+  size_t devices = argc > 1 ? (size_t)strtol(argv[1], NULL, 10) : 4;
+  int64_t epochs = argc > 2 ? strtol(argv[2], NULL, 10) : 4, examples = argc > 3 ? strtol(argv[3], NULL, 10) : 4000;
   const char *file = argc > 4 ? argv[4] : "figures.h5";
   yk_dataset *d[2] = { NULL, NULL };
   if (devices < 1 || devices > MOST) return fprintf(stderr, "parallel_model: 1 to %d devices\n", MOST), 2;

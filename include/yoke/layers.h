@@ -129,6 +129,37 @@ typedef struct yk_repeat_config { YK_LAYER_COMMON; int64_t n; } yk_repeat_config
 yk_layer *yk_layer_repeat_vector_at(const char *where, yk_keras *k, const yk_repeat_config *config);
 #define yk_layer_repeat_vector(...) yk_layer_repeat_vector_at(YK_HERE, __VA_ARGS__)
 
+/* ReLU: max_value from there on, x from `threshold` on, negative_slope*(x - threshold) below it. */
+typedef struct yk_relu_config { YK_LAYER_COMMON; double max_value, negative_slope, threshold; } yk_relu_config;     /* none, 0, 0 */
+yk_layer *yk_layer_relu_at(const char *where, yk_keras *k, const yk_relu_config *config);
+#define yk_layer_relu(...) yk_layer_relu_at(YK_HERE, __VA_ARGS__)
+/* alpha: LeakyReLU alpha*x below 0 (0.3); ELU alpha*(exp(x) - 1) below 0 (1); ThresholdedReLU x above alpha, else 0 (1; Keras: theta). */
+typedef struct yk_slope_config { YK_LAYER_COMMON; double alpha; } yk_slope_config;
+yk_layer *yk_layer_leaky_relu_at(const char *where, yk_keras *k, const yk_slope_config *config);
+yk_layer *yk_layer_elu_at(const char *where, yk_keras *k, const yk_slope_config *config);
+yk_layer *yk_layer_thresholded_relu_at(const char *where, yk_keras *k, const yk_slope_config *config);
+#define yk_layer_leaky_relu(...)       yk_layer_leaky_relu_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_elu(...)              yk_layer_elu_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_thresholded_relu(...) yk_layer_thresholded_relu_at(YK_HERE, __VA_ARGS__)
+/* alpha*x below 0 with a weight alpha of an example's shape, 1 along shared_axes (from 1). */
+typedef struct yk_prelu_config {
+  YK_LAYER_COMMON;
+  yk_initializer alpha_initializer;           /* zeros */
+  yk_penalty alpha_regularizer;
+  yk_constraint alpha_constraint;
+  yk_dims shared_axes;
+} yk_prelu_config;
+yk_layer *yk_layer_prelu_at(const char *where, yk_keras *k, const yk_prelu_config *config);
+#define yk_layer_prelu(...) yk_layer_prelu_at(YK_HERE, __VA_ARGS__)
+typedef struct yk_axis_config { YK_LAYER_COMMON; int32_t axis; } yk_axis_config;          /* 0 = the last one */
+yk_layer *yk_layer_softmax_at(const char *where, yk_keras *k, const yk_axis_config *config);
+#define yk_layer_softmax(...) yk_layer_softmax_at(YK_HERE, __VA_ARGS__)
+/* In training drops whole channels of [N, T, C] or [N, H, W, C]. */
+yk_layer *yk_layer_spatial_dropout1d_at(const char *where, yk_keras *k, const yk_dropout_config *config);
+yk_layer *yk_layer_spatial_dropout2d_at(const char *where, yk_keras *k, const yk_dropout_config *config);
+#define yk_layer_spatial_dropout1d(...) yk_layer_spatial_dropout1d_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_spatial_dropout2d(...) yk_layer_spatial_dropout2d_at(YK_HERE, __VA_ARGS__)
+
 /* ---- convolution, [N, H, W, C] or [N, T, C] --------------------------------------------------------------------------- */
 
 /*
@@ -196,6 +227,23 @@ yk_layer *yk_layer_cropping2d_at(const char *where, yk_keras *k, const yk_edges_
 #define yk_layer_zero_padding2d(...) yk_layer_zero_padding2d_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_cropping2d(...)     yk_layer_cropping2d_at(YK_HERE, __VA_ARGS__)
 
+/* Steps of zeros put before and behind a sequence, or steps cut off there: as many as are said. */
+typedef struct yk_sides_config { YK_LAYER_COMMON; int64_t sides[2]; } yk_sides_config;
+yk_layer *yk_layer_zero_padding1d_at(const char *where, yk_keras *k, const yk_sides_config *config);
+yk_layer *yk_layer_cropping1d_at(const char *where, yk_keras *k, const yk_sides_config *config);
+#define yk_layer_zero_padding1d(...) yk_layer_zero_padding1d_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_cropping1d(...)     yk_layer_cropping1d_at(YK_HERE, __VA_ARGS__)
+/* Larger by whole factors; sequences repeat each step (size[0] counts). */
+typedef struct yk_upsampling_config {
+  YK_LAYER_COMMON;
+  int64_t size[2];                            /* 2 */
+  const char *interpolation;                  /* "nearest" or "bilinear" */
+} yk_upsampling_config;
+yk_layer *yk_layer_upsampling1d_at(const char *where, yk_keras *k, const yk_upsampling_config *config);
+yk_layer *yk_layer_upsampling2d_at(const char *where, yk_keras *k, const yk_upsampling_config *config);
+#define yk_layer_upsampling1d(...) yk_layer_upsampling1d_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_upsampling2d(...) yk_layer_upsampling2d_at(YK_HERE, __VA_ARGS__)
+
 /* ---- normalisation ----------------------------------------------------------------------------------------------------- */
 
 /* Over the last axis. Weights gamma, beta [C], for batches also moving_mean, moving_variance [C], which training does not touch but the
@@ -243,8 +291,9 @@ typedef struct yk_recurrent_config {
   const char *recurrent_activation;           /* "sigmoid"; also hard_sigmoid, hard_sigmoid_6 */
   bool no_bias, no_unit_forget_bias;          /* the bias of an LSTM's forget gate begins at 1 */
   bool return_sequences, return_state, go_backwards;
+  bool stateful;                              /* a batch begins with the states that the one before ended with; its size is fixed */
   bool reset_before;                          /* GRU: Keras's reset_after=False */
-  double dropout, recurrent_dropout;          /* only 0 can be trained */
+  double dropout, recurrent_dropout;          /* of the inputs, one mask for all steps; of the states: only 0 can be trained */
   yk_initializer kernel_initializer, recurrent_initializer, bias_initializer;     /* glorot uniform, orthogonal, zeros */
   yk_penalty kernel_regularizer, recurrent_regularizer, bias_regularizer, activity_regularizer;
   yk_constraint kernel_constraint, recurrent_constraint, bias_constraint;
@@ -278,6 +327,45 @@ yk_layer *yk_layer_maximum_at(const char *where, yk_keras *k, const yk_plain_con
 #define yk_layer_maximum(...) yk_layer_maximum_at(YK_HERE, __VA_ARGS__)
 yk_layer *yk_layer_minimum_at(const char *where, yk_keras *k, const yk_plain_config *config);
 #define yk_layer_minimum(...) yk_layer_minimum_at(YK_HERE, __VA_ARGS__)
+/* Products of two inputs [N, K] or [N, T, K], summed over one axis of each; normalize: of vectors of length 1 along them. */
+typedef struct yk_dot_config { YK_LAYER_COMMON; int64_t axes[2]; bool normalize; } yk_dot_config;
+yk_layer *yk_layer_dot_at(const char *where, yk_keras *k, const yk_dot_config *config);
+#define yk_layer_dot(...) yk_layer_dot_at(YK_HERE, __VA_ARGS__)
+
+/* ---- layers around layers --------------------------------------------------------------------------------------------- */
+
+/* The layer (or network) for each step of [N, T, ...] by itself, T known. The layer inside is made for this and called by nobody else. */
+typedef struct yk_wrapper_config { YK_LAYER_COMMON; yk_layer *layer; } yk_wrapper_config;
+yk_layer *yk_layer_time_distributed_at(const char *where, yk_keras *k, const yk_wrapper_config *config);
+#define yk_layer_time_distributed(...) yk_layer_time_distributed_at(YK_HERE, __VA_ARGS__)
+/* A recurrent layer forwards and one backwards. Outputs are joined ("none": two outputs), last states of both follow. First states: inputs
+ * 1 on, half of them for each. backward_layer NULL: one like `layer`, "backward_<name>". */
+typedef struct yk_bidirectional_config {
+  YK_LAYER_COMMON;
+  yk_layer *layer, *backward_layer;
+  const char *merge_mode;                     /* "concat", "sum", "mul", "ave", "none" */
+} yk_bidirectional_config;
+yk_layer *yk_layer_bidirectional_at(const char *where, yk_keras *k, const yk_bidirectional_config *config);
+#define yk_layer_bidirectional(...) yk_layer_bidirectional_at(YK_HERE, __VA_ARGS__)
+
+/* ---- attention ---------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Called on query [N, T, D], value [N, S, E] and, if it is another one, key [N, S, F] -> [N, T, D]: softmax(q.k/sqrt(key_dim)).v in each
+ * head, the heads joined. Weights query/kernel [D, heads, key_dim], query/bias [heads, key_dim], key/..., value/... [.., heads, value_dim],
+ * attention_output/kernel [heads, value_dim, D], attention_output/bias [D]. Masks of the inputs are heeded. T and S, or N, must be known.
+ */
+typedef struct yk_attention_config {
+  YK_LAYER_COMMON;
+  int64_t num_heads, key_dim, value_dim;      /* value_dim 0 = key_dim */
+  double dropout;                             /* of what the softmax gives */
+  bool no_bias, use_causal_mask;              /* a step sees none after it */
+  yk_initializer kernel_initializer, bias_initializer;       /* glorot uniform, zeros */
+  yk_penalty kernel_regularizer, bias_regularizer, activity_regularizer;
+  yk_constraint kernel_constraint, bias_constraint;
+} yk_attention_config;
+yk_layer *yk_layer_multi_head_attention_at(const char *where, yk_keras *k, const yk_attention_config *config);
+#define yk_layer_multi_head_attention(...) yk_layer_multi_head_attention_at(YK_HERE, __VA_ARGS__)
 
 #ifdef __cplusplus
 }

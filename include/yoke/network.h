@@ -54,6 +54,9 @@ yk_code yk_network_place(yk_network *n, const yk_network_options *options) YK_CH
  */
 yk_code yk_network_predict(yk_network *n, const yk_tensor *const *in, int64_t batch_size, yk_tensor **out) YK_CHECKED;
 
+/* Stateful layers of all networks of its yk_keras begin anew, with zeros. */
+yk_code yk_network_reset_states(yk_network *n) YK_CHECKED;
+
 /*
  * Steps of one's own: the graph in which all networks of k run, and the session. In the graph, which one may add to at any time, a network is
  * built like any part of it, from values [N, ...] to values, on the current device; its variables are shared with all that runs in k, and live
@@ -81,8 +84,8 @@ yk_code yk_network_load_weights(yk_network *n, const char *path) YK_CHECKED;
 
 /*
  * The other way: a whole model as .h5, or weights alone. An older file is replaced when the new one is whole, and only then. EIO names
- * file and reason. Files are for the Keras that the network was read from, else Keras 2, unless set otherwise; Keras 3 reads those of
- * Keras 2 too, but for nested networks, first states of recurrent layers, and hard_sigmoid, which it takes for another function.
+ * file and reason. Files are for the Keras that the network was read from, else Keras 2, unless set otherwise; Keras 3 reads most of those
+ * of Keras 2 too: docs/keras.md says which not.
  * EUNSUPPORTED: an activation that this Keras does not have.
  */
 yk_code yk_network_set_keras(yk_network *n, int major) YK_CHECKED;

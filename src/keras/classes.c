@@ -44,6 +44,22 @@ static const yk_layer_class *const CLASSES[] = {
   &yk__class_gru,
   &yk__class_simple_rnn,
   &yk__class_masking,
+  &yk__class_relu,
+  &yk__class_leaky_relu,
+  &yk__class_prelu,
+  &yk__class_elu,
+  &yk__class_thresholded_relu,
+  &yk__class_softmax,
+  &yk__class_upsampling1d,
+  &yk__class_upsampling2d,
+  &yk__class_spatial_dropout1d,
+  &yk__class_spatial_dropout2d,
+  &yk__class_zero_padding1d,
+  &yk__class_cropping1d,
+  &yk__class_dot,
+  &yk__class_time_distributed,
+  &yk__class_bidirectional,
+  &yk__class_multi_head_attention,
 };
 
 const yk_layer_class *yk__layer_class(const char *name) {

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "keras/json.h"
 
-typedef struct reading { yk_keras *k; int major; const char *layer, *key; } reading;
+typedef struct reading { yk_keras *k; int major, depth; const char *layer, *key; } reading;
 
 static yk_code wrong(const reading *r, const json_t *v, const char *expected) {
   char text[96] = "";
@@ -46,6 +46,7 @@ static yk_code read_edges(const reading *r, const json_t *v, int64_t out[2][2]) 
 }
 
 static yk_code read_list(const reading *r, const json_t *v, size_t first, uint32_t *n, int64_t *out) {
+  if (json_is_null(v)) return *n = 0, YK_OK;
   size_t count = json_array_size(v);
   if (!json_is_array(v) || count < first || count - first >= YK_MAX_RANK) return wrong(r, v, "a list of a few numbers");
   *n = (uint32_t)(count - first);
@@ -58,6 +59,7 @@ static yk_code read_list(const reading *r, const json_t *v, size_t first, uint32
 }
 
 static yk_code read_real(const reading *r, const json_t *v, double *out) {
+  if (json_is_null(v)) return *out = 0, YK_OK;
   if (!json_is_number(v)) return wrong(r, v, "a number");
   *out = json_number_value(v);
   if (*out == 0) *out = YK_EXACTLY_ZERO;
@@ -203,13 +205,17 @@ static yk_code read_field(const reading *r, const yk_config_field *f, const json
     case YK__F_REAL: return read_real(r, v, at);
     case YK__F_TRUE: return read_bool(r, v, false, at);
     case YK__F_NOT: return read_bool(r, v, true, at);
-    case YK__F_WORD: return read_text(r, v, at);
+    case YK__F_WORD:
+      if (json_is_null(v) && yk__named_in(f->words, "none")) return *(const char **)at = "none", YK_OK;
+      return read_text(r, v, at);
     case YK__F_ACTIVATION: return read_activation(r, v, at);
     case YK__F_INITIALIZER: return read_initializer(r, v, at);
     case YK__F_PENALTY: return read_penalty(r, v, at);
     case YK__F_CONSTRAINT: return read_constraint(r, v, at);
     case YK__F_AXIS: return read_axis(r, v, at);
     case YK__F_EDGES: return read_edges(r, v, at);
+    case YK__F_SIDES: return read_ints(r, v, 2, at);
+    case YK__F_LAYER: return json_is_null(v) ? YK_OK : yk__layer_read(r->k, r->major, r->depth + 1, v, at);
     case YK__F_SHAPE:
       return read_list(r, v, strcmp(f->key, "batch_input_shape") == 0, &((yk_shape *)at)->rank, ((yk_shape *)at)->dim);
     case YK__F_FIXED: return read_fixed(r, f, v);
@@ -218,9 +224,9 @@ static yk_code read_field(const reading *r, const yk_config_field *f, const json
   return YK_FAIL(EINTERNAL, "field %s has no kind", f->key);
 }
 
-static const yk_config_field *field_of(const yk_layer_class *class, const char *key) {
+static const yk_config_field *field_of(const yk_layer_class *class, int major, const char *key) {
   for (const yk_config_field *f = class->fields; f->key != NULL; f++)
-    if (strcmp(f->key, key) == 0) return f;
+    if (strcmp(f->key, key) == 0 && (f->major == 0 || f->major == major)) return f;
   return NULL;
 }
 
@@ -246,12 +252,16 @@ static bool passes(const char *key, const json_t *v) {
                                      "zero_output_for_mask",
                                      "use_cudnn",
                                      "seed",
+                                     "query_shape",
+                                     "key_shape",
+                                     "value_shape",
                                      "renorm_momentum" };
   for (size_t i = 0; i < sizeof any / sizeof any[0]; i++)
     if (strcmp(key, any[i]) == 0) return true;
   if (json_is_null(v) || json_is_false(v)) return true;
   if (strcmp(key, "dtype") == 0) return is_float32(v);
   if (json_is_string(v) && json_string_length(v) == 0) return true;
+  if (strcmp(key, "data_format") == 0) return json_is_string(v) && strcmp(json_string_value(v), "channels_last") == 0;
   if ((json_is_array(v) && json_array_size(v) == 0) || (json_is_object(v) && json_object_size(v) == 0)) return true;
   if (strcmp(key, "groups") == 0 || strcmp(key, "dilation_rate") == 0) return json_is_integer(v) && json_integer_value(v) == 1;
   return false;
@@ -259,18 +269,18 @@ static bool passes(const char *key, const json_t *v) {
 
 /* Depthwise layers inherit settings of a kernel that they do not have. */
 static bool of_no_kernel(const yk_layer_class *class, const char *key) {
-  return strncmp(key, "kernel_", 7) == 0 && field_of(class, "depthwise_initializer") != NULL;
+  return strncmp(key, "kernel_", 7) == 0 && field_of(class, 0, "depthwise_initializer") != NULL;
 }
 
-yk_code yk__config_read(yk_keras *k, int major, const yk_layer_class *class, const char *name, json_t *config, void *out) {
+yk_code yk__config_read(yk_keras *k, int major, int depth, const yk_layer_class *class, const char *name, json_t *config, void *out) {
   yk_plain_config *common = out;
   const char *key;
   json_t *v;
   common->name = name;
   common->frozen = json_is_false(json_object_get(config, "trainable"));
   json_object_foreach(config, key, v) {
-    const yk_config_field *f = field_of(class, key);
-    reading r = { k, major, name, key };
+    const yk_config_field *f = field_of(class, major, key);
+    reading r = { k, major, depth, name, key };
     if (f != NULL) YK_TRY(read_field(&r, f, v, (char *)out + f->offset));
     else if (!passes(key, v) && !of_no_kernel(class, key))
       return wrong(&r, v, "a setting that this layer has here");

@@ -78,16 +78,18 @@ static json_t *value_of(const yk_layer *l, int major, const yk_config_field *f) 
     case YK__F_INT: return json_integer(*(int64_t *)at);
     case YK__F_FIRST: return numbers(1, at);
     case YK__F_PAIR: return numbers(2, at);
-    case YK__F_REAL: return json_real(*(double *)at);
+    case YK__F_REAL: return isinf(*(double *)at) ? json_null() : json_real(*(double *)at);
     case YK__F_TRUE: return json_boolean(*(bool *)at);
     case YK__F_NOT: return json_boolean(!*(bool *)at);
-    case YK__F_WORD: return json_string(*(const char **)at);
+    case YK__F_WORD: return strcmp(*(const char **)at, "none") == 0 ? json_null() : json_string(*(const char **)at);
     case YK__F_ACTIVATION: return activation(*(const char **)at, major);
     case YK__F_INITIALIZER: return initializer(at);
     case YK__F_PENALTY: return penalty(at);
     case YK__F_CONSTRAINT: return constraint(at);
     case YK__F_AXIS: return json_integer(*(int32_t *)at);
     case YK__F_EDGES: return edges(at);
+    case YK__F_SIDES: return numbers(2, at);
+    case YK__F_LAYER: return *(yk_layer **)at != NULL ? yk__layer_write(*(yk_layer **)at, major) : json_null();
     case YK__F_DIMS: return numbers(((yk_dims *)at)->n, ((yk_dims *)at)->at);
     case YK__F_FIXED: return json_loads(f->words, JSON_DECODE_ANY, NULL);
     case YK__F_SHAPE: {
@@ -98,15 +100,28 @@ static json_t *value_of(const yk_layer *l, int major, const yk_config_field *f) 
   return NULL;
 }
 
+/* Keras 2 makes the weights of attention from these. */
+static void attention_shapes(const yk_layer *l, json_t *o) {
+  static const char *const key[3] = { "query_shape", "value_shape", "key_shape" };
+  for (uint32_t i = 0; l->ncall > 0 && i < 3; i++) {
+    const yk_desc *d = yk_sym_desc(l->call[0].in[i < l->call[0].nin ? i : 1]);
+    yk_shape s = { .rank = d->rank - 1u };
+    for (uint32_t k = 0; k < s.rank; k++) s.dim[k] = d->dim[k + 1];
+    json_object_set_new(o, key[i], shape(&s, true, 0));
+  }
+}
+
 json_t *yk__config_write(const yk_layer *l, int major) {
   const yk_input_config *in = l->config;
   const char *dtype = l->class == &yk__class_input && in->dtype != YK_NONE && in->dtype != YK_F32
                           ? (in->dtype == YK_I64 ? "int64" : "int32")
                           : "float32";
   json_t *o = json_pack("{s:s, s:b, s:s}", "name", l->name, "trainable", !l->frozen, "dtype", dtype);
-  if (l->class == &yk__class_input) json_object_del(o, "trainable");
+  bool spatial = l->class == &yk__class_spatial_dropout1d || l->class == &yk__class_spatial_dropout2d;
+  if (l->class == &yk__class_input || (spatial && major >= 3)) json_object_del(o, "trainable");
+  if (l->class == &yk__class_multi_head_attention && major < 3) attention_shapes(l, o);
   for (const yk_config_field *f = l->class->fields; f->key != NULL; f++)
-    if (json_object_set_new(o, f->key, value_of(l, major, f)) != 0) {
+    if ((f->major == 0 || f->major == major) && json_object_set_new(o, f->key, value_of(l, major, f)) != 0) {
       json_decref(o);
       return NULL;
     }

@@ -80,7 +80,8 @@ static bool settle_one(const field *x) {
   switch (x->f->kind) {
     case YK__F_INT:
     case YK__F_FIRST: return settle_int(x, x->at);
-    case YK__F_PAIR: return settle_pair(x, x->at);
+    case YK__F_PAIR:
+    case YK__F_SIDES: return settle_pair(x, x->at);
     case YK__F_REAL: return settle_real(x, x->at);
     case YK__F_WORD:
     case YK__F_ACTIVATION: return settle_word(x, x->at);

@@ -35,6 +35,8 @@ typedef enum yk_field_kind {
   YK__F_SHAPE,                     /* yk_shape of one example */
   YK__F_DIMS,                      /* yk_dims */
   YK__F_EDGES,                     /* int64_t[2][2]: before and after, of height and width */
+  YK__F_SIDES,                     /* int64_t[2]: before and after */
+  YK__F_LAYER,                     /* yk_layer *, which is inside of this one */
   YK__F_FIXED                      /* nothing of ours: Keras's value has to be that of `words`, in JSON, or null */
 } yk_field_kind;
 typedef struct yk_config_field {
@@ -43,6 +45,7 @@ typedef struct yk_config_field {
   size_t offset;
   double number, lo, hi;           /* default; where lo < hi also the range */
   const char *words;
+  int major;                       /* only the files of this Keras have it; 0: all */
 } yk_config_field;
 
 /* ---- layers ----------------------------------------------------------------------------------------------------------- */
@@ -100,6 +103,8 @@ struct yk_layer {
   yk_weight *weight;    uint32_t nweight, weight_cap;
   yk_call_record *call; uint32_t ncall, call_cap;
   struct yk_network *network;      /* of a layer that is one */
+  yk_layer *inner[2]; uint32_t ninner;             /* layers that it wraps, with weights of their own */
+  int64_t batch;                   /* of a stateful layer: rows that it keeps states for */
   yk_layer *next;                  /* of k */
 };
 
@@ -118,6 +123,7 @@ struct yk_keras {
   uint32_t steps;                  /* training steps built */
   uint32_t nready;                 /* variables of the graph that have their first values */
   uint32_t part, nparts;           /* of the step being built: which part of the batch; nparts 0: the whole */
+  struct yk_carried *carried; uint32_t ncarried, carried_cap;      /* carried.h */
   struct yk_network *networks;
 };
 
@@ -155,7 +161,7 @@ yk_code yk__first_value(const yk_initializer *init, const yk_desc *desc, uint64_
 
 /* ---- networks --------------------------------------------------------------------------------------------------------- */
 
-typedef struct yk_predict { yk_value in[YK__MAX_PORTS], out[YK__MAX_PORTS]; yk_step *step; } yk_predict;
+typedef struct yk_predict { yk_value in[YK__MAX_PORTS], out[YK__MAX_PORTS], carry; yk_step *step; } yk_predict;
 typedef struct yk_call_ref { yk_layer *layer; uint32_t node; } yk_call_ref;
 
 struct yk_network {
@@ -205,5 +211,9 @@ extern const yk_layer_class yk__class_max_pooling2d, yk__class_average_pooling2d
     yk__class_zero_padding2d, yk__class_cropping2d;
 extern const yk_layer_class yk__class_batch_normalization, yk__class_layer_normalization, yk__class_embedding;
 extern const yk_layer_class yk__class_lstm, yk__class_gru, yk__class_simple_rnn, yk__class_masking;
+extern const yk_layer_class yk__class_relu, yk__class_leaky_relu, yk__class_prelu, yk__class_elu, yk__class_thresholded_relu, yk__class_softmax;
+extern const yk_layer_class yk__class_upsampling1d, yk__class_upsampling2d, yk__class_spatial_dropout1d, yk__class_spatial_dropout2d,
+    yk__class_zero_padding1d, yk__class_cropping1d, yk__class_dot;
+extern const yk_layer_class yk__class_time_distributed, yk__class_bidirectional, yk__class_multi_head_attention;
 
 #endif

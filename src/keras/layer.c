@@ -38,6 +38,7 @@ void yk_keras_free(yk_keras *k) {
     yk__free(n->call);
     yk__free(n->layer);
   }
+  yk__free(k->carried);
   yk__map_free(&k->names);
   yk__map_free(&k->scopes);
   yk_graph_free(k->sketch);
@@ -197,7 +198,7 @@ void yk__layer_call(yk_layer_call *c) {
   c->nout = 1;
   if (c->layer->class->keeps_mask && c->in_mask != NULL) c->out_mask[0] = c->in_mask[0];
   yk_name_scope_push_at(c->where, c->g, c->layer->name);
-  if (c->layer->class == &yk__class_network) {             /* its layers have scopes of their own */
+  if (c->layer->class == &yk__class_network || c->layer->ninner > 0) {     /* the layers inside have scopes of their own */
     c->layer->class->call(c);
   } else {
     yk_variable_scope_push_at(c->where, c->g, c->layer->scope, &share);

@@ -25,7 +25,7 @@ typedef struct reader {
   yk_map names;
 } reader;
 
-static yk_code read_network(yk_keras *k, const char *what, json_t *root, int major, int depth, yk_network **out);
+static yk_code read_network(yk_keras *k, const char *what, const json_t *root, int major, int depth, yk_network **out);
 
 static yk_code need(const reader *r, const char *expected) {
   return YK_FAIL(ECORRUPT, "%s: model_config: expected %s", r->what, expected);
@@ -68,26 +68,11 @@ static yk_code read_input(const reader *r, const char *name, json_t *config, yk_
   return yk_keras_status(r->k);
 }
 
-/* ReLU and the like: classes of Keras that are an activation here, if their numbers are the usual ones. */
-static yk_code read_activation_class(const reader *r, const char *class, const char *name, json_t *config, yk_layer **out) {
-  yk_activation_config c = { .name = name, .activation = strcmp(class, "ReLU") == 0 ? "relu" : "softmax" };
-  const json_t *most = json_object_get(config, "max_value"), *slope = json_object_get(config, "negative_slope"),
-               *from = json_object_get(config, "threshold"), *axis = json_object_get(config, "axis");
-  if (json_is_number(most) && json_number_value(most) == 6) c.activation = "relu6";
-  else if (json_is_number(most))
-    return YK_FAIL(EUNSUPPORTED, "%s: layer '%s': a max_value of %g; expected none, or 6", r->what, name,
-                   json_number_value(most));
-  if (json_number_value(slope) != 0 || json_number_value(from) != 0 || (json_is_integer(axis) && json_integer_value(axis) != -1))
-    return YK_FAIL(EUNSUPPORTED, "%s: layer '%s': a slope, threshold or axis other than the usual one", r->what, name);
-  *out = yk_layer_activation_at(r->what, r->k, &c);
-  return yk_keras_status(r->k);
-}
-
 static bool is_network(const char *class) {
   return strcmp(class, "Functional") == 0 || strcmp(class, "Model") == 0 || strcmp(class, "Sequential") == 0;
 }
 
-static yk_code read_layer(const reader *r, json_t *o, yk_layer **out) {
+static yk_code read_layer(const reader *r, const json_t *o, yk_layer **out) {
   const char *class = text_in(o, "class_name");
   json_t *config = json_object_get(o, "config");
   const char *name = text_in(config, "name");
@@ -102,12 +87,11 @@ static yk_code read_layer(const reader *r, json_t *o, yk_layer **out) {
     return YK_OK;
   }
   if (name == NULL) return need(r, "a name of each layer");
-  if (strcmp(class, "ReLU") == 0 || strcmp(class, "Softmax") == 0) return read_activation_class(r, class, name, config, out);
   const yk_layer_class *c = yk__layer_class(class);
   if (c == NULL) return YK_FAIL(EUNSUPPORTED, "%s: layer '%s' is of class %.80s, which is not known here", r->what, name, class);
   void *own = yk__calloc(1, c->config_bytes);
   if (own == NULL) return YK_ENOMEM;
-  yk_code rc = yk__config_read(r->k, r->major, c, name, config, own);
+  yk_code rc = yk__config_read(r->k, r->major, r->depth, c, name, config, own);
   if (rc == YK_OK) {
     *out = yk__layer_new(r->what, r->k, c, own);
     rc = yk_keras_status(r->k);
@@ -116,6 +100,11 @@ static yk_code read_layer(const reader *r, json_t *o, yk_layer **out) {
   }
   yk__free(own);
   return rc;
+}
+
+yk_code yk__layer_read(yk_keras *k, int major, int depth, const json_t *o, yk_layer **out) {
+  reader r = { .k = k, .what = "model_config", .major = major, .depth = depth };
+  return depth > MAX_DEPTH ? need(&r, "layers wrapped and nested at most 16 deep") : read_layer(&r, o, out);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */
@@ -142,7 +131,7 @@ static yk_code find_sym(const reader *r, const json_t *name, const json_t *node,
   return YK_OK;
 }
 
-typedef struct inputs { yk_sym at[YK__MAX_PORTS]; uint32_t n; bool there; } inputs;
+typedef struct inputs { yk_sym at[YK__MAX_PORTS]; uint32_t n; bool there, causal; } inputs;
 
 static yk_code take(const reader *r, const json_t *name, const json_t *node, const json_t *index, inputs *in) {
   bool there = false;
@@ -165,14 +154,30 @@ static yk_code take_args(const reader *r, const json_t *v, int depth, inputs *in
   return take(r, json_array_get(h, 0), json_array_get(h, 1), json_array_get(h, 2), in);
 }
 
-/* Arguments by name: first states are inputs like others; what asks for nothing is passed over. */
+/* Tensors that an argument names: those of Keras 3 are objects, those of Keras 2 ["layer", node, tensor], or lists of either. */
+static yk_code take_value(const reader *r, const json_t *v, int depth, inputs *in) {
+  if (!json_is_array(v) || depth >= MAX_DEPTH) return take_args(r, v, depth, in);
+  if (json_is_string(json_array_get(v, 0))) return take(r, json_array_get(v, 0), json_array_get(v, 1), json_array_get(v, 2), in);
+  for (size_t i = 0; i < json_array_size(v); i++) YK_TRY(take_value(r, json_array_get(v, i), depth + 1, in));
+  return YK_OK;
+}
+
+/* Arguments by name: inputs like others, in this order; what asks for nothing is passed over. */
 static yk_code take_named(const reader *r, json_t *named, inputs *in) {
+  static const char *const inputs_by_name[] = { "inputs", "query", "value", "key", "initial_state" };
+  enum { N = sizeof inputs_by_name / sizeof *inputs_by_name };
   const char *key;
   json_t *v;
+  for (size_t i = 0; i < N; i++) {
+    v = json_object_get(named, inputs_by_name[i]);
+    if (v != NULL && !json_is_null(v)) YK_TRY(take_value(r, v, 0, in));
+  }
   json_object_foreach(named, key, v) {
-    if (json_is_null(v) || json_is_false(v)) continue;
-    if (strcmp(key, "initial_state") != 0) return YK_FAIL(EUNSUPPORTED, "%s: a call has a value for '%.80s'", r->what, key);
-    YK_TRY(take_args(r, v, 0, in));
+    bool known = json_is_null(v) || json_is_false(v);
+    for (size_t i = 0; i < N; i++) known = known || strcmp(key, inputs_by_name[i]) == 0;
+    if (known) continue;
+    if (strcmp(key, "use_causal_mask") != 0) return YK_FAIL(EUNSUPPORTED, "%s: a call has a value for '%.80s'", r->what, key);
+    in->causal = true;
   }
   return YK_OK;
 }
@@ -192,12 +197,21 @@ static yk_code take_node(const reader *r, json_t *node, inputs *in) {
   return YK_OK;
 }
 
+/* An argument of the call in Keras, a setting of the layer here. */
+static yk_code set_causal(const reader *r, yk_layer *l) {
+  if (l->class != &yk__class_multi_head_attention)
+    return YK_FAIL(EUNSUPPORTED, "%s: layer '%s' is called with a causal mask, which a %s does not have here", r->what, l->name, l->class->name);
+  ((yk_attention_config *)l->config)->use_causal_mask = true;
+  return YK_OK;
+}
+
 /* *again: something could not be made yet. *any: something was. */
 static yk_code make_calls(const reader *r, entry *e, bool *again, bool *any) {
   for (; e->made < e->ncall; e->made++, *any = true) {
     inputs in;
     YK_TRY(take_node(r, json_array_get(e->calls, e->made), &in));
     if (!in.there) return *again = true, YK_OK;
+    if (in.causal) YK_TRY(set_causal(r, e->layer));
     yk_apply_n_at(r->what, e->layer, in.n, in.at);
     YK_TRY(yk_keras_status(r->k));
   }
@@ -281,7 +295,7 @@ static yk_code read_sequential(reader *r, const json_t *layers, const char *name
   return yk_keras_status(r->k);
 }
 
-static yk_code read_network(yk_keras *k, const char *what, json_t *root, int major, int depth, yk_network **out) {
+static yk_code read_network(yk_keras *k, const char *what, const json_t *root, int major, int depth, yk_network **out) {
   reader r = { .k = k, .what = what, .major = major, .depth = depth };
   const char *class = text_in(root, "class_name"), *name;
   json_t *config = json_object_get(root, "config");

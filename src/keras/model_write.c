@@ -45,10 +45,24 @@ static json_t *tensors(const yk_network *n, uint32_t from, const yk_call_record 
 
 /* One tensor, or a list of them; first states go by name. */
 static json_t *arguments(const yk_network *n, const yk_layer *l, const yk_call_record *r) {
-  bool states = l->class == &yk__class_lstm || l->class == &yk__class_gru || l->class == &yk__class_simple_rnn;
+  bool states = l->class == &yk__class_lstm || l->class == &yk__class_gru || l->class == &yk__class_simple_rnn ||
+                l->class == &yk__class_bidirectional;
+  if (l->class == &yk__class_multi_head_attention)
+    return json_pack("{s:o, s:{s:b}}", "args", tensors(n, 0, r), "kwargs", "use_causal_mask",
+                     ((const yk_attention_config *)l->config)->use_causal_mask);
   if (r->nin > 1 && states)
     return json_pack("{s:[o], s:{s:o}}", "args", tensor(n, r->in[0]), "kwargs", "initial_state", tensors(n, 1, r));
   return json_pack("{s:[o], s:{}}", "args", r->nin == 1 ? tensor(n, r->in[0]) : tensors(n, 0, r), "kwargs");
+}
+
+/* Keras 2: attention takes its query as it is and the others by name. */
+static json_t *attention_call(const yk_network *n, const yk_layer *l, const yk_call_record *r) {
+  json_t *named = json_pack("{s:o, s:b}", "value", port(n, 2, r->in[1], false), "use_causal_mask",
+                            ((const yk_attention_config *)l->config)->use_causal_mask);
+  if (r->nin > 2) json_object_set_new(named, "key", port(n, 2, r->in[2], false));
+  json_t *p = port(n, 2, r->in[0], false);
+  json_array_append_new(p, named);
+  return json_pack("[o]", p);
 }
 
 /* ---- layers and networks -------------------------------------------------------------------------------------------------------- */
@@ -59,11 +73,25 @@ static json_t *layer(const yk_network *n, int major, const yk_layer *l) {
   json_t *nodes = json_array();
   for (uint32_t i = 0; i < l->ncall; i++)
     if (yk__network_calls(n, l, i) && l->call[i].nin > 0)
-      json_array_append_new(nodes,
-                            major < 3 ? ports(n, major, l->call[i].nin, l->call[i].in, true) : arguments(n, l, &l->call[i]));
+      json_array_append_new(nodes, major >= 3                                       ? arguments(n, l, &l->call[i])
+                                   : l->class == &yk__class_multi_head_attention ? attention_call(n, l, &l->call[i])
+                                                                                 : ports(n, major, l->call[i].nin, l->call[i].in, true));
   return json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name,
                    "config", l->network != NULL ? network(l->network, major) : yk__config_write(l, major), "inbound_nodes",
                    nodes);
+}
+
+json_t *yk__layer_write(const yk_layer *l, int major) {
+  json_t *config = l->network != NULL ? network(l->network, major) : yk__config_write(l, major);
+  json_t *o = json_pack("{s:s, s:o, s:n}", "class_name", l->network != NULL ? "Functional" : l->class->name, "config", config, "registered_name");
+  if (l->network == NULL || major >= 3)
+    json_object_set_new(o, "module", json_string(l->network != NULL ? "keras.src.models.functional" : "keras.layers"));
+  return o;
+}
+
+/* Inputs or outputs of a network; Keras 3 has a single one without a list around it. */
+static json_t *ends(const yk_network *n, int major, uint32_t count, const yk_sym *s) {
+  return major >= 3 && count == 1 ? port(n, major, s[0], false) : ports(n, major, count, s, false);
 }
 
 /* The config of a network: NULL if there was no memory. */
@@ -75,8 +103,7 @@ static json_t *network(const yk_network *n, int major) {
       return NULL;
     }
   return json_pack("{s:s, s:b, s:o, s:o, s:o}", "name", n->self.name, "trainable", !n->self.frozen, "layers", layers,
-                   "input_layers", ports(n, major, n->nin, n->in, false), "output_layers",
-                   ports(n, major, n->nout, n->out, false));
+                   "input_layers", ends(n, major, n->nin, n->in), "output_layers", ends(n, major, n->nout, n->out));
 }
 
 yk_code yk__network_write(const yk_network *n, char **out) {

@@ -68,6 +68,7 @@ typedef struct found { yk_variable **out; size_t n, max; } found;
 static void find_trained(const yk_layer *l, bool frozen, found *f) {
   frozen = frozen || l->frozen;
   for (uint32_t i = 0; l->network != NULL && i < l->network->nlayer; i++) find_trained(l->network->layer[i], frozen, f);
+  for (uint32_t i = 0; i < l->ninner; i++) find_trained(l->inner[i], frozen, f);
   for (uint32_t i = 0; i < l->nweight && !frozen; i++) {
     yk_variable *v = l->weight[i].not_trainable ? NULL : yk__weight_variable(l, &l->weight[i]);
     if (v == NULL) continue;

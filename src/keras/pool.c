@@ -122,3 +122,33 @@ static void call_cropping2d(yk_layer_call *c) {
   YK__CONSTRUCTOR(id, yk_edges_config)
 EDGES(zero_padding2d, "ZeroPadding2D", PADDING_FIELDS)
 EDGES(cropping2d, "Cropping2D", CROPPING_FIELDS)
+
+/* ---- of sequences --------------------------------------------------------------------------------------------------------------- */
+
+static const yk_config_field PADDING1_FIELDS[] = {
+  { .key = "padding", .kind = YK__F_SIDES, YK__AT(yk_sides_config, sides), .number = 0, .lo = 0, .hi = 1e9 }, { 0 } };
+static const yk_config_field CROPPING1_FIELDS[] = {
+  { .key = "cropping", .kind = YK__F_SIDES, YK__AT(yk_sides_config, sides), .number = 0, .lo = 0, .hi = 1e9 }, { 0 } };
+
+static void call_zero_padding1d(yk_layer_call *c) {
+  const yk_sides_config *a = c->layer->config;
+  int64_t before[3] = { 0, a->sides[0], 0 }, after[3] = { 0, a->sides[1], 0 };
+  if (has_rank(c, 3)) c->out[0] = Y(pad, c->in[0], before, after, 0);
+}
+
+static void call_cropping1d(yk_layer_call *c) {
+  const yk_sides_config *a = c->layer->config;
+  const yk_desc *d = yk_value_desc(c->g, c->in[0]);
+  if (!has_rank(c, 3)) return;
+  int64_t begin[3] = { 0, a->sides[0], 0 }, size[3] = { -1, d->dim[1] - a->sides[0] - a->sides[1], -1 };
+  if (d->dim[1] >= 0 && size[1] > 0) c->out[0] = Y(slice, c->in[0], begin, size);
+  else yk__layer_fail(c->layer, c->where, "%lld and %lld are cut off a length of %lld", (long long)a->sides[0], (long long)a->sides[1],
+                      (long long)d->dim[1]);
+}
+
+#define SIDES(id, title, table)                                                                                    \
+  const yk_layer_class yk__class_##id = { .name = title, .config_bytes = sizeof(yk_sides_config), .fields = table, .min_in = 1, .max_in = 1, \
+                                          .call = call_##id };                                                     \
+  YK__CONSTRUCTOR(id, yk_sides_config)
+SIDES(zero_padding1d, "ZeroPadding1D", PADDING1_FIELDS)
+SIDES(cropping1d, "Cropping1D", CROPPING1_FIELDS)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "keras/carried.h"
 #include "keras/engine.h"
 #include "tensor/desc.h"
 
@@ -30,6 +31,7 @@ static yk_code build(yk_network *n, yk_predict *p) {
       for (uint32_t i = 0; i < n->ndevice; i++) column[i] = part[(size_t)i * YK__MAX_PORTS + k];
       p->out[k] = n->ndevice > 1 ? yk_concat_at(where, g, n->ndevice, column, 0) : yk_identity_at(where, g, column[0]);
     }
+    p->carry = yk__carry_on(n->self.k, where);
   }
   yk_name_scope_pop_at(where, g);
   yk__free(part);
@@ -41,7 +43,7 @@ static yk_code make(yk_network *n, yk_predict *p) {
   YK_TRY(yk__keras_start(k, n));
   YK_TRY(build(n, p));
   YK_TRY(yk__keras_ready(k));
-  return yk_step_prepare(k->session, n->nin, p->in, n->nout, p->out, 0, NULL, &p->step);
+  return yk_step_prepare(k->session, n->nin, p->in, n->nout, p->out, p->carry.id != 0, &p->carry, &p->step);
 }
 
 static yk_code prepare(yk_network *n) {

@@ -4,7 +4,7 @@
  * One operation runs the whole sequence; weights are Keras's as they are.
  */
 #include <string.h>
-#include "keras/keras.h"
+#include "keras/carried.h"
 
 #define RNN(member) YK__AT(yk_recurrent_config, member)
 #define PART(prefix, member, first)                                                                     \
@@ -18,6 +18,7 @@
   { .key = "return_sequences", .kind = YK__F_TRUE, RNN(return_sequences) },                             \
   { .key = "return_state", .kind = YK__F_TRUE, RNN(return_state) },                                     \
   { .key = "go_backwards", .kind = YK__F_TRUE, RNN(go_backwards) },                                     \
+  { .key = "stateful", .kind = YK__F_TRUE, RNN(stateful) },                                             \
   { .key = "dropout", .kind = YK__F_REAL, RNN(dropout), .lo = 0, .hi = 1 },                             \
   { .key = "recurrent_dropout", .kind = YK__F_REAL, RNN(recurrent_dropout), .lo = 0, .hi = 1 },         \
   PART("kernel", kernel, "glorot_uniform"), PART("recurrent", recurrent, "orthogonal"), PART("bias", bias, "zeros"), \
@@ -101,32 +102,54 @@ static yk_rnn_attrs attrs_of(const yk_layer *l) {
   return x;
 }
 
+static const char *const STATE[3] = { NULL, "state_h", "state_c" };        /* variables of those that are kept */
+
 /* Output 0, and the states behind it if they are wanted; all[] is y, then the states. */
 static void finish(yk_layer_call *c, const yk_value *all, uint32_t nstates) {
   const yk_recurrent_config *a = c->layer->config;
   c->out[0] = a->return_sequences ? all[0] : all[1];
+  for (uint32_t i = 1; a->stateful && i <= nstates; i++) yk__state_write(c, STATE[i], all[i]);
   if (a->return_sequences && c->in_mask != NULL) c->out_mask[0] = c->in_mask[0];
   if (!a->return_state) return;
   c->nout = 1 + nstates;
   for (uint32_t i = 0; i < nstates; i++) c->out[1 + i] = all[1 + i];
 }
 
-/* False after a sticky error: a number of initial states that is neither none nor all; what cannot be trained. */
+/* False after a sticky error: a number of initial states that is neither none nor all; what cannot be trained or kept. */
 static bool check(yk_layer_call *c, uint32_t nstates) {
   const yk_recurrent_config *a = c->layer->config;
-  if (c->training && (a->dropout > 0 || a->recurrent_dropout > 0)) {
-    yk__layer_fail(c->layer, c->where,
-                   "dropout inside a recurrent layer cannot be trained; expected 0, and a Dropout layer in front");
+  const yk_desc *d = yk_value_desc(c->g, c->in[0]);
+  if (c->training && a->recurrent_dropout > 0) {
+    yk__layer_fail(c->layer, c->where, "dropout of a recurrent layer's states cannot be trained; expected a recurrent_dropout of 0");
     return false;
   }
-  if (c->nin == 1 || c->nin == 1 + nstates) return true;
-  yk__layer_fail(c->layer, c->where, "called on %u inputs; expected 1, or %u with the first states", (unsigned)c->nin,
-                 (unsigned)nstates + 1);
+  if (c->nin != 1 && c->nin != 1 + nstates) {
+    yk__layer_fail(c->layer, c->where, "called on %u inputs; expected 1, or %u with the first states", (unsigned)c->nin,
+                   (unsigned)nstates + 1);
+    return false;
+  }
+  if (c->g == c->layer->k->sketch && d != NULL) c->layer->batch = d->dim[0];
+  if (!a->stateful || c->layer->batch > 0) return true;
+  yk__layer_fail(c->layer, c->where, "it is stateful, so the batch of its input must be known");
   return false;
 }
 
+/* In training, with dropout: elements of the inputs are left out, the same ones in all steps. */
+static yk_value input_of(yk_layer_call *c) {
+  const yk_recurrent_config *a = c->layer->config;
+  static const int64_t begin[3] = { 0 }, first_step[3] = { -1, 1, -1 };
+  if (!c->training || a->dropout <= 0 || a->dropout >= 1) return c->in[0];
+  return Y(mul, c->in[0], Y(dropout, Y(ones_like, Y(slice, c->in[0], begin, first_step)), a->dropout, 0));
+}
+
 static yk_value mask_of(const yk_layer_call *c) { return c->in_mask != NULL ? c->in_mask[0] : (yk_value){ 0 }; }
-static yk_value state(const yk_layer_call *c, uint32_t i) { return c->nin > i ? c->in[i] : (yk_value){ 0 }; }
+
+/* What state i of a call begins with: what is given, else what the batch before left, else nothing. */
+static yk_value state(const yk_layer_call *c, uint32_t i) {
+  const yk_recurrent_config *a = c->layer->config;
+  if (c->nin > i) return c->in[i];
+  return a->stateful ? yk__state_read(c, STATE[i], c->layer->batch, a->units) : (yk_value){ 0 };
+}
 static yk_value bias_of(const yk_layer_call *c) {
   return ((const yk_recurrent_config *)c->layer->config)->no_bias ? (yk_value){ 0 } : yk__weight(c, "bias");
 }
@@ -136,7 +159,7 @@ static void call_lstm(yk_layer_call *c) {
   yk_value out[3];
   if (!check(c, 2)) return;
   yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
-  Y(lstm, c->in[0], kernel, recurrent, bias, state(c, 1), state(c, 2), mask_of(c), &x, out);
+  Y(lstm, input_of(c), kernel, recurrent, bias, state(c, 1), state(c, 2), mask_of(c), &x, out);
   finish(c, out, 2);
 }
 
@@ -148,7 +171,7 @@ static void call_gru(yk_layer_call *c) {
   yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
   if (a->reset_before || a->no_bias) both[0] = bias;
   else Y(unstack, bias, 0, 2, both);
-  Y(gru, c->in[0], kernel, recurrent, both[0], both[1], state(c, 1), mask_of(c), &x, out);
+  Y(gru, input_of(c), kernel, recurrent, both[0], both[1], state(c, 1), mask_of(c), &x, out);
   finish(c, out, 1);
 }
 
@@ -157,7 +180,7 @@ static void call_simple_rnn(yk_layer_call *c) {
   yk_value out[2];
   if (!check(c, 1)) return;
   yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
-  Y(simple_rnn, c->in[0], kernel, recurrent, bias, state(c, 1), mask_of(c), &x, out);
+  Y(simple_rnn, input_of(c), kernel, recurrent, bias, state(c, 1), mask_of(c), &x, out);
   finish(c, out, 1);
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "graph/graph.h"
 #include "graph/slots.h"
+#include "keras/carried.h"
 #include "keras/compile.h"
 #include "keras/engine.h"
 #include "keras/penalties.h"
@@ -245,6 +246,8 @@ static yk_value build_step(build *b) {
     if (yk_graph_status(b->g) == YK_OK) {
       b->step->sums = b->n->ndevice > 1 ? B(add_n, b->n->ndevice, b->sums) : B(identity, b->sums[0]);
       if (b->training) train = update(b);
+      yk_value carry = yk__carry_on(b->n->self.k, b->where);
+      if (carry.id != 0) train = train.id != 0 ? B(group, 2, (const yk_value[]){ train, carry }) : carry;
     }
     b->g->step = 0;
   }

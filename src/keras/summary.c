@@ -14,6 +14,16 @@ enum { NAME = 40, SHAPE = 24, COUNT = 12, WIDTH = 110 };
 /* ---- counting ------------------------------------------------------------------------------------------------------------- */
 
 static void count_layer(const yk_layer *l, bool frozen, int64_t *all, int64_t *trainable) {
+  for (uint32_t i = 0; i < l->ninner; i++) {
+    int64_t inside = 0;
+    if (l->inner[i]->network != NULL) {
+      yk_network_parameters(l->inner[i]->network, &inside, NULL);
+      *all += inside;
+      if (!frozen && !l->frozen) *trainable += inside;
+    } else {
+      count_layer(l->inner[i], frozen || l->frozen, all, trainable);
+    }
+  }
   for (uint32_t i = 0; i < l->nweight; i++) {
     int64_t n = yk__desc_count(&l->weight[i].desc);
     *all += n;

@@ -13,6 +13,8 @@ static bool push(yk_weights *m, yk_layer *l, bool frozen, bool trainable) {
       if (!push(m, l->network->layer[i], frozen, trainable)) return false;
     return true;
   }
+  for (uint32_t i = 0; i < l->ninner; i++)
+    if (!push(m, l->inner[i], frozen, trainable)) return false;
   for (uint32_t i = 0; i < l->nweight; i++) {
     yk_weight_ref x = { .layer = l, .weight = &l->weight[i] };
     if ((!frozen && !x.weight->not_trainable) == trainable && !YK_PUSH(m->at, m->n, m->cap, x)) return false;

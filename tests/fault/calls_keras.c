@@ -71,6 +71,23 @@ LAYER(lstm, 1, SEQUENCE, RECURRENT)
 LAYER(gru, 1, SEQUENCE, RECURRENT)
 LAYER(simple_rnn, 1, SEQUENCE, RECURRENT)
 
+LAYER(relu, 1, VECTOR, &(yk_relu_config){ .max_value = 2, .negative_slope = 0.1, .threshold = 0.5 })
+LAYER(leaky_relu, 1, VECTOR, NULL)
+LAYER(elu, 1, VECTOR, NULL)
+LAYER(thresholded_relu, 1, VECTOR, NULL)
+LAYER(prelu, 1, VECTOR, NULL)
+LAYER(softmax, 1, SEQUENCE, &(yk_axis_config){ .axis = 1 })
+LAYER(spatial_dropout1d, 1, SEQUENCE, &(yk_dropout_config){ .rate = 0.5 })
+LAYER(spatial_dropout2d, 1, PICTURE, &(yk_dropout_config){ .rate = 0.5 })
+LAYER(zero_padding1d, 1, SEQUENCE, &(yk_sides_config){ .sides = { 1, 2 } })
+LAYER(cropping1d, 1, SEQUENCE, &(yk_sides_config){ .sides = { 1, 2 } })
+LAYER(upsampling1d, 1, SEQUENCE, NULL)
+LAYER(upsampling2d, 1, PICTURE, &(yk_upsampling_config){ .interpolation = "bilinear" })
+LAYER(dot, 2, SEQUENCE, &(yk_dot_config){ .axes = { 1, 1 }, .normalize = true })
+LAYER(time_distributed, 1, SEQUENCE, &(yk_wrapper_config){ .layer = yk_layer_dense(k, &(yk_dense_config){ .units = 3 }) })
+LAYER(bidirectional, 1, SEQUENCE, &(yk_bidirectional_config){ .layer = yk_layer_gru(k, RECURRENT) })
+LAYER(multi_head_attention, 2, SEQUENCE, &(yk_attention_config){ .num_heads = 2, .key_dim = 3, .use_causal_mask = true })
+
 static yk_layer *by_name(yk_keras *k) { return yk_layer_new(k, "Flatten", NULL); }
 static yk_code call_by_name(void) { return apply(by_name, PICTURE, 1); }
 
@@ -152,6 +169,20 @@ static yk_code own_step(yk_network *n, yk_layer *dense) {
   yk_minimize(g, &YK_KERAS_SGD(0.1, 0.9), yk_reduce_mean(g, out, NULL), NULL);
   return yk_keras_session(k, &s);
 }
+static yk_code reset_states(yk_network *n, yk_layer *dense) {
+  yk_layer *l = yk_layer_lstm(k, &(yk_recurrent_config){ .units = 2, .stateful = true });
+  yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(3, 2), .batch = 2 }), out = yk_apply(l, in);
+  yk_network *kept = yk_network_new(k, NULL, 1, &in, 1, &out);
+  yk_tensor *x, *y;
+  (void)n;
+  (void)dense;
+  YK_TRY(yk_keras_status(k));
+  YK_TRY(yk_tensor_new(YK_F32, YK_SHAPE(2, 3, 2), &x));
+  yk_code rc = yk_network_predict(kept, (const yk_tensor *const *)&x, 2, &y);
+  if (rc == YK_OK) yk_tensor_free(y);
+  yk_tensor_free(x);
+  return rc == YK_OK ? yk_network_reset_states(kept) : rc;
+}
 static yk_code save(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save(n, file); }
 static yk_code save_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save_weights(n, weights); }
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
@@ -180,6 +211,7 @@ static yk_code call_place(void) { return with_network(place); }
 static yk_code call_own_graph(void) { return with_network(own_graph); }
 static yk_code call_own_session(void) { return with_network(own_session); }
 static yk_code call_own_step(void) { return with_network(own_step); }
+static yk_code call_reset_states(void) { return with_network(reset_states); }
 static yk_code call_predict(void) { return with_network(predict); }
 static yk_code call_save(void) { return with_network(save); }
 static yk_code call_save_weights(void) { return with_network(save_weights); }
@@ -208,6 +240,22 @@ const fault_case fault_keras[] = {
   { .names = "yk_input_at", .call = call_flatten, .least = 10 },
   { .names = "yk_apply_at", .call = call_dense, .least = 10 },
   { .names = "yk_apply_n_at", .call = call_add, .least = 10 },
+  MADE(relu),
+  MADE(leaky_relu),
+  MADE(elu),
+  MADE(thresholded_relu),
+  MADE(prelu),
+  MADE(softmax),
+  MADE(spatial_dropout1d),
+  MADE(spatial_dropout2d),
+  MADE(zero_padding1d),
+  MADE(cropping1d),
+  MADE(upsampling1d),
+  MADE(upsampling2d),
+  MADE(dot),
+  MADE(time_distributed),
+  MADE(bidirectional),
+  MADE(multi_head_attention),
   MADE(dense),
   MADE(activation),
   MADE(dropout),
@@ -251,6 +299,7 @@ const fault_case fault_keras[] = {
   { .names = "yk_keras_graph", .call = call_own_graph, .least = 3 },
   { .names = "yk_network_build_at", .call = call_own_step, .stride = 23, .least = 10 },
   { .names = "yk_keras_session", .call = call_own_session, .stride = 7, .survives = true, .least = 10 },
+  { .names = "yk_network_reset_states", .call = call_reset_states, .survives = true, .stride = 31, .least = 20 },
   { .names = "yk_network_place", .call = call_place, .stride = 3, .least = 10 },
   { .names = "yk_network_predict", .call = call_predict, .survives = true, .stride = 13, .least = 20 }, /* idle plans give way */
   FILES("yk_network_save", call_save),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "keras/engine.h"
+#include "keras/state.h"
 #include "tensor/desc.h"
 
 typedef struct maker {
@@ -165,7 +166,8 @@ static yk_code add_metric(const maker *m, const yk_metric *x, uint32_t output) {
     t.delta = loss->delta;
   }
   t.name = name_in_logs(m, x, output);
-  return t.name == NULL ? YK_ENOMEM : add_term(m, &t);
+  t.label = yk__bump_str(&m->c->mem, x->label != NULL ? x->label : x->name != NULL ? x->name : "metric");
+  return t.name == NULL || t.label == NULL ? YK_ENOMEM : add_term(m, &t);
 }
 
 /* Metrics of all outputs stand behind each other output by output. */
@@ -239,6 +241,7 @@ static yk_code make(const maker *m) {
 void yk__compiled_free(yk_compiled *c) {
   if (c == NULL) return;
   yk__steps_free(c);
+  yk__state_free(c);
   yk__bump_free(&c->mem);
   yk__free(c);
 }

@@ -9,7 +9,7 @@
 
 /* A loss or a metric of an output. */
 typedef struct yk_term {
-  const char *name;                /* in logs */
+  const char *name, *label;        /* in logs; of a metric: as it was asked for, without the output's name */
   uint32_t output;
   const yk_measure *measure;       /* NULL: fn */
   yk_measure_fn fn; void *arg;
@@ -40,6 +40,8 @@ typedef struct yk_compiled {
   yk_dtype precision;
   yk_term *term; uint32_t nterms, nlosses;   /* losses first */
   yk_target target[YK__MAX_PORTS];
+  struct yk_kept_state *kept; uint32_t nkept, kept_cap;      /* state.h: of the optimizer, until its variables are there */
+  int64_t kept_iterations;
   const char **name; uint32_t nnames;        /* of what is logged: the total, the losses if there are several outputs, metrics */
   double rate;                     /* while there is no variable of it */
   yk_variable *rate_variable, *iterations;   /* NULL: not built yet */

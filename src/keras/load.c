@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
+#include "base/log.h"
+#include "keras/compile_json.h"
 #include "keras/h5.h"
 #include "keras/json.h"
+#include "keras/state_file.h"
 #include "keras/weights.h"
 #include "tensor/desc.h"
 
@@ -117,6 +120,23 @@ static yk_code major_of(const yk_h5 *f, int *out) {
   return YK_OK;
 }
 
+static yk_code tell(yk_code rc, const yk_network *n, const char *what) {
+  if (rc == YK_OK || rc == YK_ENOMEM) return rc;
+  YK_LOG(NOTICE, "network '%s' %s: %s", n->self.name, what, yk_error_message());
+  yk_error_clear();
+  return YK_OK;
+}
+
+/* How it is trained. What cannot be taken over is told, and does not keep the network from being used. */
+static yk_code load_training(const yk_h5 *f, const char *path, yk_network *n) {
+  char *config = NULL;
+  yk_code rc = yk__h5_text(f, "/", "training_config", &config);
+  if (rc == YK_OK && config != NULL) rc = yk__compile_read(n, path, config);
+  yk__free(config);
+  YK_TRY(tell(rc, n, "is not compiled as its file says"));
+  return n->compiled != NULL ? tell(yk__state_load(f, path, n), n, "has an optimizer that begins anew") : YK_OK;
+}
+
 static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_network **out) {
   char *config = NULL;
   int major;
@@ -132,11 +152,11 @@ static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_netw
   yk_code rc = yk__network_read(k, path, config, strlen(config), major, &n);
   yk__free(config);
   if (rc == YK_OK) rc = load_weights(f, path, n);
-  if (rc == YK_OK) {
-    n->major = major;
-    *out = n;
-  }
-  return rc;
+  if (rc != YK_OK) return rc;
+  n->major = major;
+  YK_TRY(load_training(f, path, n));
+  *out = n;
+  return YK_OK;
 }
 
 yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) {

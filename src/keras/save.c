@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "keras/compile_json.h"
 #include "keras/h5.h"
 #include "keras/json.h"
+#include "keras/state_file.h"
 #include "keras/weights.h"
 
 static yk_code put_versions(yk_h5_out *f, const yk_network *n, const char *path) {
@@ -75,12 +77,23 @@ static yk_code put_weights(yk_h5_out *f, const char *root, yk_network *n) {
   return rc;
 }
 
+/* How it is trained, if it is compiled. */
+static yk_code put_training(yk_h5_out *f, yk_network *n) {
+  char *config = NULL;
+  YK_TRY(yk__compile_write(n, &config));
+  if (config == NULL) return YK_OK;
+  yk_code rc = yk__h5_put_text(f, "/", "training_config", config);
+  yk__free(config);
+  return rc == YK_OK ? yk__state_save(f, n) : rc;
+}
+
 static yk_code put_model(yk_h5_out *f, yk_network *n) {
   char *config = NULL;
   YK_TRY(yk__network_write(n, &config));
   yk_code rc = yk__h5_put_text(f, "/", "model_config", config);
   yk__free(config);
-  return rc == YK_OK ? put_weights(f, "model_weights", n) : rc;
+  if (rc == YK_OK) rc = put_weights(f, "model_weights", n);
+  return rc == YK_OK ? put_training(f, n) : rc;
 }
 
 static yk_code save(yk_network *n, const char *path, bool whole) {

@@ -13,6 +13,7 @@
 #include "keras/compile.h"
 #include "keras/engine.h"
 #include "keras/penalties.h"
+#include "keras/state.h"
 #include "tensor/desc.h"
 
 typedef struct build {
@@ -266,6 +267,7 @@ static yk_code make(build *b) {
   b->g = k->graph;
   yk_value train = build_step(b);
   YK_TRY(yk__keras_ready(k));
+  if (b->training) YK_TRY(yk__state_settle(b->n));
   return yk_step_prepare(k->session, b->step->nfeeds, b->step->feed, 1, &b->step->sums, train.id != 0, &train, &b->step->step);
 }
 

@@ -25,3 +25,9 @@ static bool push(yk_weights *m, yk_layer *l, bool frozen, bool trainable) {
 yk_code yk__weights_of(yk_layer *l, bool frozen, yk_weights *out) {
   return push(out, l, frozen, true) && push(out, l, frozen, false) ? YK_OK : YK_ENOMEM;
 }
+
+yk_code yk__trained_weights(const yk_network *n, yk_weights *out) {
+  for (uint32_t i = 0; i < n->nlayer; i++)
+    if (!push(out, n->layer[i], n->self.frozen, true)) return YK_ENOMEM;
+  return YK_OK;
+}

@@ -13,5 +13,7 @@ typedef struct yk_weights { yk_weight_ref *at; uint32_t n, cap; } yk_weights;
 
 /* Adds those of l; frozen: a network around it is. at: yk__free(). */
 yk_code yk__weights_of(yk_layer *l, bool frozen, yk_weights *out) YK_CHECKED;
+/* Those that training changes, of the whole network: the order in which Keras's optimizers keep what they know of them. */
+yk_code yk__trained_weights(const yk_network *n, yk_weights *out) YK_CHECKED;
 
 #endif

@@ -117,6 +117,11 @@ yk_variable *yk__optimizer_slot(const char *where, yk_graph *g, yk_variable *v, 
   return slot;
 }
 
+const char *yk__optimizer_slot_name(const yk_optimizer *o, int i) {
+  const rule *r = rule_of(o);
+  return r != NULL && i < MOST_SLOTS ? r->slot[i] : NULL;
+}
+
 static bool taken(const yk_graph *g, const char *name) {
   for (size_t i = 0; i < yk_variable_count(g); i++)
     if (strcmp(yk_variable_name(yk_variable_get(g, i)), name) == 0) return true;

@@ -31,6 +31,8 @@ void yk__clip_from(const char *where, yk_graph *g, yk_value have, double norm, s
 
 /* The slot variable, which also joins YK_OPTIMIZER_VARIABLES; of a copy: a copy of its master's slot. NULL after a sticky error. */
 yk_variable *yk__optimizer_slot(const char *where, yk_graph *g, yk_variable *v, const char *name, double start);
+/* The name of slot i of an optimizer's variables, "Adam_1"; NULL: it has fewer. */
+const char *yk__optimizer_slot_name(const yk_optimizer *o, int i);
 /* x in the dtype of v. */
 yk_value yk__in_dtype_of(const char *where, yk_graph *g, yk_value x, const yk_variable *v);
 

@@ -5,6 +5,8 @@
  */
 #include "fault.h"
 
+#include <unistd.h>
+
 typedef struct rig {
   yk_keras *k;
   yk_network *n;
@@ -100,6 +102,25 @@ static yk_code evaluate(rig *r) {
 static yk_code train(rig *r) { return yk_network_train_on_batch(r->n, &r->e, NULL); }
 static yk_code test(rig *r) { return yk_network_test_on_batch(r->n, &r->e, NULL); }
 
+/* Saved with its optimizer, and loaded as it was. */
+static yk_code pass_through(rig *r) {
+  char path[] = "/tmp/yoke-fault-fit-XXXXXX";
+  yk_keras *k = NULL;
+  yk_network *n;
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  yk_code rc = yk_network_train_on_batch(r->n, &r->e, NULL);
+  if (rc == YK_OK) rc = yk_network_save(r->n, path);
+  if (rc == YK_OK) rc = yk_keras_new(1, &k);
+  if (rc == YK_OK) rc = yk_network_load(k, path, &n);
+  if (rc == YK_OK && yk_network_metric_name(n, 1) == NULL) rc = YK_EINTERNAL;
+  yk_keras_free(k);
+  unlink(path);
+  return rc;
+}
+
+static yk_code call_pass_through(void) { return with_rig(true, pass_through); }
 static yk_code call_compile(void) { return with_rig(false, compile); }
 static yk_code call_rate(void) { return with_rig(true, rate); }
 static yk_code call_fit(void) { return with_rig(true, fit); }
@@ -147,6 +168,7 @@ const fault_case fault_fit[] = {
   { .names = "yk_network_compile", .call = call_compile, .stride = 3, .least = 10 },
   { .names = "yk_network_learning_rate", .call = call_rate, DEAR },
   { .names = "yk_network_set_learning_rate", .call = call_rate, DEAR },
+  { .names = "yk_network_save", .call = call_pass_through, DEAR },
   { .names = "yk_network_fit", .call = call_fit, DEAR },
   { .names = "yk_logs_set", .call = call_fit, DEAR },
   { .names = "yk_network_evaluate", .call = call_evaluate, DEAR },

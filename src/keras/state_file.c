@@ -1,0 +1,190 @@
+/*
+ * state_file.c - see state_file.h.
+ *
+ * Values are matched by order, as Keras does it; names are written as Keras writes them, and told apart by the first ones alone.
+ */
+#include "keras/state_file.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/error.h"
+#include "keras/json.h"
+#include "keras/state.h"
+#include "tensor/desc.h"
+
+static const char GROUP[] = "optimizer_weights";
+
+/* What Keras calls slot i. */
+static const char *slot_name(const yk_optimizer *o, int i, int major) {
+  switch (o->kind) {
+    case YK_OPT_MOMENTUM: return "momentum";
+    case YK_OPT_ADAM:
+    case YK_OPT_ADAMW: return major >= 3 ? (i ? "velocity" : "momentum") : (i ? "v" : "m");
+    case YK_OPT_ADAGRAD: return "accumulator";
+    case YK_OPT_ADADELTA: return major >= 3 ? (i ? "accumulated_delta_var" : "accumulated_grad") : (i ? "accum_var" : "accum_grad");
+    default: break;
+  }
+  if (i == 0) return major >= 3 ? "velocity" : "rms";
+  return i == 1 && o->momentum > 0 ? "momentum" : major >= 3 ? "average_gradient" : "mg";
+}
+
+static const char *optimizer_name(const yk_optimizer *o, int major) {
+  switch (o->kind) {
+    case YK_OPT_SGD:
+    case YK_OPT_MOMENTUM: return major >= 3 ? "sgd" : "SGD";
+    case YK_OPT_ADAM: return major >= 3 ? "adam" : "Adam";
+    case YK_OPT_ADAMW: return major >= 3 ? "adam_w" : "AdamW";
+    case YK_OPT_RMSPROP: return major >= 3 ? "rm_sprop" : "RMSprop";
+    case YK_OPT_ADAGRAD: return major >= 3 ? "adagrad" : "Adagrad";
+    case YK_OPT_ADADELTA: return major >= 3 ? "adadelta" : "Adadelta";
+    default: return "optimizer";
+  }
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct saving { yk_h5_out *f; yk_network *n; yk_weights all; yk_texts names; int slots; } saving;
+
+/* One more value, under the name that fmt gives. */
+YK_PRINTF(3, 4) static yk_code put(saving *s, const yk_tensor *t, const char *fmt, ...) {
+  char name[800], path[1024];
+  va_list ap;
+  va_start(ap, fmt);
+  vsnprintf(name, sizeof name, fmt, ap);
+  va_end(ap);
+  snprintf(path, sizeof path, "%s/%s", GROUP, name);
+  s->names.at[s->names.n] = yk__strdup(name);
+  if (s->names.at[s->names.n] == NULL) return YK_ENOMEM;
+  s->names.n++;
+  return yk__h5_put_tensor(s->f, path, t);
+}
+
+static yk_code put_counters(saving *s) {
+  const yk_compiled *c = s->n->compiled;
+  const char *name = optimizer_name(&c->optimizer, s->n->major);
+  int64_t iterations = 0;
+  yk_tensor *t = NULL;
+  YK_TRY(yk__state_iterations(s->n, &iterations));
+  YK_TRY(yk_tensor_from(YK_I64, YK_SCALAR, &iterations, &t));
+  yk_code rc = s->n->major >= 3                     ? put(s, t, "%s/iteration", name)
+               : c->optimizer.kind == YK_OPT_ADAMW ? put(s, t, "iteration:0")
+                                                    : put(s, t, "%s/iter:0", name);
+  yk_tensor_free(t);
+  if (rc != YK_OK || s->n->major < 3) return rc;
+  const float rate = (float)c->rate;
+  YK_TRY(yk_tensor_from(YK_F32, YK_SCALAR, &rate, &t));
+  rc = put(s, t, "%s/learning_rate", name);
+  yk_tensor_free(t);
+  return rc;
+}
+
+static yk_code put_slot(saving *s, uint32_t w, int slot) {
+  const yk_weight_ref *m = &s->all.at[w];
+  const yk_optimizer *o = &s->n->compiled->optimizer;
+  yk_tensor *t = NULL;
+  YK_TRY(yk__state_get(s->n, m->layer, m->weight, slot, &t));
+  if (t == NULL) return YK_FAIL(EINTERNAL, "weight '%s' of layer '%s' lacks a slot of its optimizer", m->weight->name, m->layer->name);
+  const char *own = slot_name(o, slot, s->n->major), *name = optimizer_name(o, s->n->major);
+  yk_code rc = s->n->major >= 3 ? put(s, t, "%s/%s_%s_%s", name, m->layer->name, m->weight->name, own)
+                                : put(s, t, "%s/%s/%s/%s:0", name, m->layer->name, m->weight->name, own);
+  yk_tensor_free(t);
+  return rc;
+}
+
+static yk_code put_all(saving *s) {
+  YK_TRY(put_counters(s));
+  yk_optimizer_kind kind = s->n->compiled->optimizer.kind;
+  bool by_weight = kind == YK_OPT_ADAMW || (s->n->major >= 3 && kind != YK_OPT_RMSPROP);
+  uint32_t inner = by_weight ? (uint32_t)s->slots : s->all.n, total = s->all.n * (uint32_t)s->slots;
+  for (uint32_t i = 0; i < total; i++) {
+    uint32_t a = i / inner, b = i % inner;
+    YK_TRY(by_weight ? put_slot(s, a, (int)b) : put_slot(s, b, (int)a));
+  }
+  return yk__h5_put_texts(s->f, GROUP, "weight_names", &s->names);
+}
+
+/* Is there anything yet? */
+static yk_code is_known(const yk_network *n, const yk_weights *all, int slots, bool *out) {
+  yk_tensor *t = NULL;
+  int64_t iterations = 0;
+  YK_TRY(yk__state_iterations(n, &iterations));
+  *out = iterations > 0;
+  if (!*out || slots == 0 || all->n == 0) return YK_OK;
+  YK_TRY(yk__state_get(n, all->at[0].layer, all->at[0].weight, 0, &t));
+  *out = t != NULL;
+  yk_tensor_free(t);
+  return YK_OK;
+}
+
+yk_code yk__state_save(yk_h5_out *f, yk_network *n) {
+  saving s = { .f = f, .n = n, .slots = yk__state_slots(&n->compiled->optimizer) };
+  bool known = false;
+  yk_code rc = yk__trained_weights(n, &s.all);
+  if (rc == YK_OK) rc = is_known(n, &s.all, s.slots, &known);
+  if (rc == YK_OK && known) {
+    s.names.at = yk__calloc((size_t)s.all.n * (size_t)s.slots + 2, sizeof *s.names.at);
+    rc = s.names.at != NULL ? yk__h5_put_group(f, GROUP) : YK_ENOMEM;
+    if (rc == YK_OK) rc = put_all(&s);
+  }
+  yk__texts_free(&s.names);
+  yk__free(s.all.at);
+  return rc;
+}
+
+/* ---- loading ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct loading { const yk_h5 *f; const char *what; yk_network *n; yk_weights all; yk_texts names; int slots; } loading;
+
+static yk_code tensor_of(const loading *l, uint32_t i, yk_tensor **out) {
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%.900s", GROUP, l->names.at[i]);
+  return yk__h5_tensor(l->f, path, out);
+}
+
+static yk_code take_slot(const loading *l, uint32_t i, uint32_t w, int slot) {
+  const yk_weight_ref *m = &l->all.at[w];
+  char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
+  yk_tensor *t = NULL;
+  YK_TRY(tensor_of(l, i, &t));
+  const yk_desc *d = yk_tensor_desc(t);
+  if (d->dtype == m->weight->desc.dtype && yk__desc_same_shape(d, &m->weight->desc)) return yk__state_put(l->n, m->layer, m->weight, slot, t);
+  yk__desc_text(d, have, sizeof have);
+  yk_tensor_free(t);
+  return YK_FAIL(ECORRUPT, "%s: optimizer weight '%s' is %s; weight '%s' of layer '%s' is %s", l->what, l->names.at[i], have, m->weight->name,
+                 m->layer->name, yk__desc_text(&m->weight->desc, want, sizeof want));
+}
+
+static yk_code take_iterations(const loading *l) {
+  yk_tensor *t = NULL;
+  YK_TRY(tensor_of(l, 0, &t));
+  l->n->compiled->kept_iterations = yk_tensor_count(t) == 1 ? (int64_t)yk_tensor_at(t, 0) : 0;
+  yk_tensor_free(t);
+  return YK_OK;
+}
+
+static yk_code take_all(const loading *l) {
+  bool rate = l->names.n > 1 && strstr(l->names.at[1], "learning_rate") != NULL;
+  bool by_weight = (rate || strncmp(l->names.at[0], "iteration:", 10) == 0) && l->n->compiled->optimizer.kind != YK_OPT_RMSPROP;
+  uint32_t first = rate ? 2 : 1, total = l->all.n * (uint32_t)l->slots, inner = by_weight ? (uint32_t)l->slots : l->all.n;
+  if (strstr(l->names.at[0], "iter") == NULL && strstr(l->names.at[0], "Variable") == NULL)
+    return YK_FAIL(ECORRUPT, "%s: optimizer weights begin with '%s'; expected a number of iterations", l->what, l->names.at[0]);
+  if (l->names.n < first + total)
+    return YK_FAIL(ECORRUPT, "%s: %u optimizer weights; expected %u for %u weights that are trained", l->what, (unsigned)l->names.n,
+                   (unsigned)(first + total), (unsigned)l->all.n);
+  YK_TRY(take_iterations(l));
+  for (uint32_t i = 0; i < total; i++)
+    YK_TRY(by_weight ? take_slot(l, first + i, i / inner, (int)(i % inner)) : take_slot(l, first + i, i % inner, (int)(i / inner)));
+  return YK_OK;
+}
+
+yk_code yk__state_load(const yk_h5 *f, const char *what, yk_network *n) {
+  loading l = { .f = f, .what = what, .n = n, .slots = yk__state_slots(&n->compiled->optimizer) };
+  if (!yk__h5_has(f, GROUP)) return YK_OK;
+  yk_code rc = yk__h5_texts(f, GROUP, "weight_names", &l.names);
+  if (rc == YK_OK) rc = yk__trained_weights(n, &l.all);
+  if (rc == YK_OK && l.names.n > 0) rc = take_all(&l);
+  if (rc != YK_OK) yk__state_free(n->compiled);
+  yk__texts_free(&l.names);
+  yk__free(l.all.at);
+  return rc;
+}

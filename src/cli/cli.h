@@ -42,10 +42,15 @@ typedef struct yk_cli {              /* every option of every command; what was 
   const char *strategy;              /* NULL: auto */
   int64_t replicas, check_replicas;  /* 0: one a device; never */
   bool deterministic, sync_batch_norm;
+  const char *loss, *metrics, *checkpoint, *csv;     /* of model files */
+  int64_t early_stopping, keras;     /* 0: not given */
+  double divide;                     /* 0: not given */
+  bool weights_only;
 } yk_cli;
 
 typedef enum yk_verb_id {
-  YK__TRAIN, YK__EVALUATE, YK__EXPLAIN, YK__PLAN, YK__BENCH, YK__VERIFY, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
+  YK__TRAIN, YK__EVALUATE, YK__PREDICT, YK__SUMMARY, YK__CONVERT,
+  YK__EXPLAIN, YK__PLAN, YK__BENCH, YK__VERIFY, YK__OPS, YK__DEVICES, YK__DOCTOR, YK__CONFIG, YK__PARAMS, YK__NVERBS
 } yk_verb_id;
 
 typedef struct yk_verb {
@@ -229,6 +234,9 @@ const volatile sig_atomic_t *yk__stop_flag(void);         /* -> number of the si
 
 int yk__cmd_train(const yk_cli *c);
 int yk__cmd_evaluate(const yk_cli *c);
+int yk__cmd_predict(const yk_cli *c);
+int yk__cmd_summary(const yk_cli *c);
+int yk__cmd_convert(const yk_cli *c);
 int yk__cmd_explain(const yk_cli *c);
 int yk__cmd_plan(const yk_cli *c);
 int yk__cmd_bench(const yk_cli *c);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "cli/metrics.h"
+#include "cli/network.h"
 
 static void say(const yk_cli *c, const yk_job *j, const char *path, const yk_score *s) {
   yk_json o = { 0 };
@@ -68,6 +69,7 @@ static int evaluate(const yk_cli *c, yk_job *j, yk_eval *e) {
 }
 
 int yk__cmd_evaluate(const yk_cli *c) {
+  if (yk__is_model_file(c->model)) return yk__model_evaluate(c);
   yk_job j = { 0 };
   yk_eval e = { 0 };
   int status = evaluate(c, &j, &e);

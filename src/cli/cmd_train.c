@@ -15,6 +15,7 @@
 #include "base/param.h"
 #include "base/thread.h"
 #include "cli/keeper.h"
+#include "cli/network.h"
 
 enum { TRACE_AT = 5, TRACE_STEPS = 3 };
 
@@ -466,6 +467,7 @@ static int train(yk_train *t) {
 }
 
 int yk__cmd_train(const yk_cli *c) {
+  if (yk__is_model_file(c->model)) return yk__model_train(c);
   if (c->rehearse != NULL)
     return yk__die(YK__EXIT_USAGE, "--rehearse: nothing runs on a machine that is only described; 'yoke explain %s --rehearse %s' checks "
                    "placement, memory and plan there", yk__shown(c->model), yk__shown(c->rehearse));

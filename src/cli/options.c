@@ -11,8 +11,8 @@
 #define BIT(verb) (1u << YK__##verb)
 #define RUN (BIT(TRAIN) | BIT(BENCH) | BIT(VERIFY))                     /* that run training steps */
 #define STEP (RUN | BIT(EXPLAIN) | BIT(PLAN))                          /* that build one */
-#define NETWORK (STEP | BIT(EVALUATE))
-#define DATA (RUN | BIT(EVALUATE))
+#define NETWORK (STEP | BIT(EVALUATE) | BIT(PREDICT))
+#define DATA (RUN | BIT(EVALUATE) | BIT(PREDICT))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
 #define FIELD(name) offsetof(yk_cli, name)
 
@@ -70,8 +70,9 @@ const yk_opt yk__options[] = {
   { "--check-replicas", "K", YK__OPT_INT, FIELD(check_replicas), 1, 1e12, BIT(TRAIN),
     "compare the devices' copies of each variable every K steps (--strategy mirrored)" },
   { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, RUN, "of initial weights, order and distortions (default: 1)" },
-  { "--out", "DIR", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
-    "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it" },
+  { "--out", "PATH", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT) | BIT(CONVERT),
+    "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it; of a model file: "
+    "the trained or converted model (default: trained.h5), the .npy file of predictions" },
   { "--checkpoint-every", "N|TIME", YK__OPT_TEXT, FIELD(checkpoint_every), 0, 0, BIT(TRAIN),
     "save the whole state into the folder every N steps, or after a time: 30s, 10m, 2h" },
   { "--keep", "N", YK__OPT_INT, FIELD(keep), 1, 1e6, BIT(TRAIN), "checkpoints to keep, the newest ones (default: 5)" },
@@ -87,6 +88,19 @@ const yk_opt yk__options[] = {
     "timeline of a few steps in Chrome's trace format (default: trace.json in the folder)" },
   { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),
     "between two lines of metrics; 0 = every step (default: 5)" },
+  { "--loss", "LIST", YK__OPT_TEXT, FIELD(loss), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
+    "of a model file: mse, or main_output=binary_crossentropy,aux_output=mse (default: the file's)" },
+  { "--metrics", "LIST", YK__OPT_TEXT, FIELD(metrics), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
+    "of a model file: accuracy,mae, or by output as for --loss (default: the file's)" },
+  { "--checkpoint", "FILE", YK__OPT_TEXT, FIELD(checkpoint), 0, 0, BIT(TRAIN),
+    "of a model file: save the best epoch there, or every epoch in w.{epoch:02d}-{val_loss:.2f}.h5" },
+  { "--early-stopping", "N", YK__OPT_INT, FIELD(early_stopping), 1, 1e9, BIT(TRAIN),
+    "of a model file: stop after N epochs that are no better, and keep the best" },
+  { "--csv", "FILE", YK__OPT_TEXT, FIELD(csv), 0, 0, BIT(TRAIN), "of a model file: a line of numbers for each epoch" },
+  { "--divide", "X", YK__OPT_REAL, FIELD(divide), 1e-30, 1e30, BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT),
+    "of a model file: divide inputs, as pictures by 255 (default: as they are)" },
+  { "--keras", "2|3", YK__OPT_INT, FIELD(keras), 1, 9, BIT(CONVERT), "the Keras that is to read the file (default: that of the model)" },
+  { "--weights", NULL, YK__OPT_FLAG, FIELD(weights_only), 0, 0, BIT(CONVERT), "weights alone" },
   { "--soft-placement", NULL, YK__OPT_FLAG, FIELD(soft_placement), 0, 0, NETWORK,
     "run elsewhere what an asked-for device is absent for or cannot do" },
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),
@@ -107,7 +121,8 @@ const yk_opt yk__options[] = {
   { "--dump", NULL, YK__OPT_FLAG, FIELD(dump), 0, 0, BIT(CONFIG), "print every setting" },
   { "--live", NULL, YK__OPT_FLAG, FIELD(live), 0, 0, BIT(TRAIN), "on a terminal: draw curves, tests and devices while it trains, not a bar alone" },
   { "--quiet", NULL, YK__OPT_FLAG, FIELD(quiet), 0, 0, BIT(TRAIN), "print nothing but errors" },
-  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PLAN) | BIT(BENCH) | BIT(VERIFY) | BIT(OPS) | BIT(DEVICES) |
+  { "--json", NULL, YK__OPT_FLAG, FIELD(json), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT) | BIT(SUMMARY) | BIT(PLAN) |
+    BIT(BENCH) | BIT(VERIFY) | BIT(OPS) | BIT(DEVICES) |
     BIT(DOCTOR) | BIT(CONFIG) | BIT(PARAMS),
     "print JSON: one object a line (train), or one value" },
   { "--help", NULL, YK__OPT_FLAG, FIELD(help), 0, 0, 0, "print this" },
@@ -127,11 +142,13 @@ void yk__help_verb(yk_verb_id verb) {
   printf("usage: yoke %s%s%s [OPTION...]\n\n%c%s.\n", v->name, v->operand != NULL ? " " : "", v->operand != NULL ? v->operand
          : "",
          v->doc[0] - 'a' + 'A', v->doc + 1);
-  if (v->operand != NULL) {
+  if (v->operand != NULL && strcmp(v->operand, "FILE") == 0) printf("\nFILE is a model that Keras saved as .h5.\n");
+  if (v->operand != NULL && strcmp(v->operand, "MODEL") == 0) {
     const yk_model *m;
     printf("\nnetworks:\n");
     for (size_t i = 0; (m = yk_model_at(i)) != NULL; i++)
       printf("  %-24s  %s; batch %lld, rate %g\n", m->name, m->doc, (long long)m->batch, m->learning_rate);
+    if (verb == YK__TRAIN || verb == YK__EVALUATE) printf("\nor FILE.h5, a model that Keras saved.\n");
     if ((STEP >> verb & 1u) != 0) yk__help_recipes();
   }
   printf("\noptions:\n");

@@ -49,7 +49,8 @@ static char *source_file(const char *name) {
 }
 
 static void test_commands(void **state) {
-  static const char *const want[] = { "train", "evaluate", "explain", "plan", "bench", "verify", "ops", "devices", "doctor", "config", "params" };
+  static const char *const want[] = { "train", "evaluate", "predict", "summary", "convert", "explain", "plan", "bench", "verify", "ops",
+                                      "devices", "doctor", "config", "params" };
   words c;
   (void)state;
   commands(&c);

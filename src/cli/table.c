@@ -1,0 +1,189 @@
+/*
+ * table.c - a data set as the inputs and targets of a network: read once, kept in memory.
+ *
+ * Components go where their names say, x, x0, x1, ... and y, y0, ... to inputs and outputs by number, a label to the first output, and
+ * what is left in order. Numbers stay as they are in the files; --divide scales inputs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "cli/network.h"
+#include "keras/keras.h"
+
+typedef struct reading {
+  const yk_cli *c;
+  const yk_network *n;
+  const yk_dataset *d;
+  yk_table *t;
+  int32_t to[YK_MAX_COMPONENTS];     /* input i, or -1 - output; NONE: nowhere */
+} reading;
+enum { NONE = 1 << 20 };
+
+/* ---- which component is what --------------------------------------------------------------------------------------------- */
+
+static bool is_taken(const reading *r, uint32_t n, int32_t place) {
+  for (uint32_t i = 0; i < n; i++)
+    if (r->to[i] == place) return true;
+  return false;
+}
+
+/* "x" or "x1" -> 0, 1; -1: neither. */
+static int32_t number_behind(const char *name, char letter) {
+  char *end;
+  if (name[0] != letter) return -1;
+  if (name[1] == '\0') return 0;
+  long i = strtol(name + 1, &end, 10);
+  return *end == '\0' && i >= 0 && i < 64 ? (int32_t)i : -1;
+}
+
+static int32_t place_of(const reading *r, const char *name) {
+  for (uint32_t i = 0; i < r->n->nin; i++)
+    if (strcmp(r->n->in[i].layer->name, name) == 0) return (int32_t)i;
+  for (uint32_t i = 0; i < r->n->nout; i++)
+    if (strcmp(r->n->out[i].layer->name, name) == 0) return -1 - (int32_t)i;
+  int32_t x = number_behind(name, 'x'), y = number_behind(name, 'y');
+  if (x >= 0 && x < (int32_t)r->n->nin) return x;
+  if (y >= 0 && y < (int32_t)r->n->nout) return -1 - y;
+  if (strcmp(name, "label") == 0) return -1;
+  return NONE;
+}
+
+static yk_code find_places(reading *r) {
+  uint32_t n = yk_dataset_components(r->d);
+  for (uint32_t i = 0; i < n; i++) {
+    r->to[i] = place_of(r, yk_dataset_component_name(r->d, i));
+    if (r->to[i] != NONE && is_taken(r, i, r->to[i])) r->to[i] = NONE;
+  }
+  for (uint32_t k = 0; k < r->n->nin; k++) {
+    for (uint32_t i = 0; i < n && !is_taken(r, n, (int32_t)k); i++)
+      if (r->to[i] == NONE) r->to[i] = (int32_t)k;
+    if (!is_taken(r, n, (int32_t)k))
+      return YK_FAIL(EINVAL, "the data have nothing for input '%s'", r->n->in[k].layer->name);
+  }
+  for (uint32_t k = 0; k < r->n->nout; k++)
+    for (uint32_t i = 0; i < n && !is_taken(r, n, -1 - (int32_t)k); i++)
+      if (r->to[i] == NONE) r->to[i] = -1 - (int32_t)k;
+  return YK_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+
+static yk_code read_rows(const reading *r, yk_tensor **of) {
+  uint32_t n = yk_dataset_components(r->d);
+  char *at[YK_MAX_COMPONENTS];
+  void *row[YK_MAX_COMPONENTS];
+  size_t bytes[YK_MAX_COMPONENTS];
+  for (uint32_t k = 0; k < n; k++) {
+    at[k] = yk_tensor_data(of[k]);
+    bytes[k] = r->t->rows > 0 ? yk_tensor_bytes(of[k]) / (size_t)r->t->rows : 0;
+  }
+  for (int64_t i = 0; i < r->t->rows; i++) {
+    for (uint32_t k = 0; k < n; k++) row[k] = at[k] + (size_t)i * bytes[k];
+    YK_TRY(yk_dataset_read(r->d, i, row));
+  }
+  return YK_OK;
+}
+
+/* f32 of another number divided by --divide. */
+static yk_code divide(const reading *r, yk_tensor **t) {
+  yk_tensor *scaled;
+  int64_t n = yk_tensor_count(*t);
+  const yk_desc *d = yk_tensor_desc(*t);
+  yk_shape s = { .rank = d->rank };
+  for (uint32_t i = 0; i < d->rank; i++) s.dim[i] = d->dim[i];
+  YK_TRY(yk_tensor_new(YK_F32, s, &scaled));
+  for (int64_t i = 0; i < n; i++) ((float *)yk_tensor_data(scaled))[i] = (float)(yk_tensor_at(*t, i) / r->c->divide);
+  yk_tensor_free(*t);
+  *t = scaled;
+  return YK_OK;
+}
+
+/* Class numbers beyond the output are told before training, not in its middle. */
+static yk_code check_classes(const reading *r, uint32_t component, uint32_t output) {
+  const yk_desc *d = yk_sym_desc(r->n->out[output]), *c = yk_dataset_component(r->d, component);
+  int64_t have = yk_dataset_classes(r->d), want = d->rank > 1 ? d->dim[d->rank - 1] : -1;
+  if (strcmp(yk_dataset_component_name(r->d, component), "label") != 0 || c->rank != 0 || want < 2 || have <= want) return YK_OK;
+  return YK_FAIL(EINVAL, "the data have %lld classes, output '%s' of the network has %lld", (long long)have, r->n->out[output].layer->name,
+                 (long long)want);
+}
+
+static yk_code hand_out(const reading *r, yk_tensor **of) {
+  for (uint32_t k = 0; k < yk_dataset_components(r->d); k++) {
+    if (r->to[k] == NONE) continue;
+    bool input = r->to[k] >= 0;
+    if (!input) YK_TRY(check_classes(r, k, (uint32_t)(-1 - r->to[k])));
+    if (input && r->c->divide > 0) YK_TRY(divide(r, &of[k]));
+    if (input) r->t->x[r->to[k]] = of[k];
+    else r->t->y[-1 - r->to[k]] = of[k];
+    of[k] = NULL;
+  }
+  r->t->nx = r->n->nin;
+  r->t->ny = r->n->nout;
+  return YK_OK;
+}
+
+static yk_code read_all(reading *r) {
+  yk_tensor *of[YK_MAX_COMPONENTS] = { NULL };
+  uint32_t n = yk_dataset_components(r->d);
+  yk_code rc = find_places(r);
+  r->t->rows = yk_dataset_size(r->d);
+  for (uint32_t k = 0; k < n && rc == YK_OK; k++) {
+    const yk_desc *d = yk_dataset_component(r->d, k);
+    yk_shape s = { .rank = d->rank + 1u, .dim = { r->t->rows } };
+    for (uint32_t i = 0; i < d->rank; i++) s.dim[i + 1] = d->dim[i];
+    rc = yk_tensor_new((yk_dtype)d->dtype, s, &of[k]);
+  }
+  if (rc == YK_OK) rc = read_rows(r, of);
+  if (rc == YK_OK) rc = hand_out(r, of);
+  for (uint32_t k = 0; k < n; k++) yk_tensor_free(of[k]);
+  return rc;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+
+/* Encoded pictures are decoded to what the first input takes. */
+static yk_dataset_options options(const yk_cli *c, const yk_network *n, bool all) {
+  yk_dataset_options o = YK_DATASET_OPTIONS_INIT;
+  const yk_desc *d = yk_sym_desc(n->in[0]);
+  o.format = c->data_format;
+  o.label = c->label;
+  o.classes = c->classes;
+  o.skip = c->skip_corrupt;
+  o.holdout = all || c->test_data != NULL ? 0 : c->holdout;
+  if (d->rank == 4 && d->dim[1] > 0) o.height = d->dim[1];
+  if (d->rank == 4 && d->dim[2] > 0) o.width = d->dim[2];
+  if (d->rank == 4 && d->dim[3] > 0) o.channels = d->dim[3];
+  return o;
+}
+
+static yk_code open_data(const yk_cli *c, const yk_network *n, yk_split split, bool all, yk_dataset **out) {
+  yk_dataset_options o = options(c, n, all);
+  const char *path = split == YK_TEST && c->test_data != NULL ? c->test_data : c->data;
+  yk_code rc = strcmp(path, "shapes10") == 0 ? yk_dataset_shapes10(1, split, 0, out) : yk_dataset_open(path, &o, split, out);
+  if (rc != YK_ENOTFOUND || !(all || path == c->test_data)) return rc;
+  yk_error_clear();                                        /* no part that says so: all of it */
+  return yk_dataset_open(path, &o, split == YK_TEST ? YK_TRAIN : YK_TEST, out);
+}
+
+int yk__table_open(const yk_cli *c, const yk_network *n, yk_split split, bool all, yk_table *out) {
+  yk_dataset *d = NULL;
+  if (c->data == NULL && !(split == YK_TEST && c->test_data != NULL)) return yk__die(YK__EXIT_USAGE, "which data? --data PATH");
+  yk_code rc = open_data(c, n, split, all, &d);
+  if (rc == YK_OK) {
+    reading r = { .c = c, .n = n, .d = d, .t = out };
+    rc = read_all(&r);
+  }
+  yk_dataset_free(d);
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "data: %s", yk_error_message());
+}
+
+void yk__table_free(yk_table *t) {
+  for (uint32_t i = 0; i < t->nx; i++) yk_tensor_free(t->x[i]);
+  for (uint32_t i = 0; i < t->ny; i++) yk_tensor_free(t->y[i]);
+  t->nx = t->ny = 0;
+}
+
+yk_examples yk__table_examples(const yk_table *t) {
+  return (yk_examples){ .x = (const yk_tensor *const *)t->x, .y = (const yk_tensor *const *)t->y };
+}

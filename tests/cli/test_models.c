@@ -1,0 +1,134 @@
+/*
+ * Model files on the command line: summary, train, evaluate, predict, convert, with data by name and by number, and what is refused.
+ */
+#include "run_yoke.h"
+#include <unistd.h>
+#include <yoke/yoke.h>
+
+static const char *model(const char *name) {
+  static char path[4][512];
+  static int turn;
+  char *p = path[turn++ % 4];
+  const char *tests = getenv("YOKE_SOURCE_DIR");
+  snprintf(p, 512, "%s/tests/golden/keras_fits/%s.h5", tests, name);
+  return p;
+}
+
+/* 60 lines of 8 numbers and one of four classes, which the numbers tell. */
+static void write_flowers(const char *path, int classes) {
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  fprintf(f, "a,b,c,d,e,f,g,h,label\n");
+  for (int i = 0; i < 60; i++) {
+    for (int k = 0; k < 8; k++) fprintf(f, "%.3f,", (k == i % classes ? 1.5 : 0) + (i * 7 + k * 3) % 10 / 20.0);
+    fprintf(f, "%d\n", i % classes);
+  }
+  fclose(f);
+}
+
+#define MLP(...) "train", model("mlp"), "--data", "flowers.csv", "--loss", "sparse_categorical_crossentropy", "--metrics", "accuracy", \
+                 "--lr", "0.05", __VA_ARGS__
+
+static double number_after(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  if (at == NULL) fail_msg("no %s in %s", name, text);
+  return strtod(at + strlen(name), NULL);
+}
+
+static void test_train(void **state) {
+  (void)state;
+  write_flowers("flowers.csv", 4);
+  char *one = SUCCEEDS(MLP("--epochs", "8", "--out", "one.h5"));
+  char *two = SUCCEEDS(MLP("--epochs", "8", "--out", "two.h5", "--virtual-gpus", "2", "--devices", "gpu:0,gpu:1"));
+  assert_non_null(strstr(one, "Train on 54 samples, validate on 6 samples\nEpoch 1/8\n"));
+  assert_non_null(strstr(one, "saved one.h5; test loss "));
+  double a = number_after(strstr(one, "saved"), "loss "), b = number_after(strstr(two, "saved"), "loss ");
+  CHECK_NEAR(a, b, 2e-4);
+  assert_true(a < 1.2);
+  char *measured = SUCCEEDS("evaluate", "two.h5", "--data", "flowers.csv");
+  assert_non_null(strstr(measured, "two.h5 on 6 examples: loss "));
+  CHECK_NEAR(number_after(measured, "loss "), b, 2e-4);
+  free(one), free(two), free(measured);
+  char *json = SUCCEEDS("train", "one.h5", "--data", "flowers.csv", "--epochs", "2", "--json", "--out", "three.h5", "--csv", "log.csv",
+                        "--checkpoint", "best.h5", "--early-stopping", "3");
+  check_json(json, true);
+  CHECK_NEAR(number_after(json, "\"epoch\":"), 1, 0);
+  assert_non_null(strstr(json, "\"val_accuracy\":"));
+  assert_non_null(strstr(json, "\"out\":\"three.h5\",\"interrupted\":false,\"test_loss\":"));
+  assert_true(exists("best.h5") && exists("log.csv"));
+  free(json);
+}
+
+static void test_two_outputs(void **state) {
+  (void)state;
+  char *text = SUCCEEDS("summary", model("two_outputs"));
+  assert_non_null(strstr(text, "main_output (Dense)"));
+  assert_non_null(strstr(text, "join[0][0]"));
+  free(text);
+  text = SUCCEEDS("summary", model("two_outputs"), "--json");
+  check_json(text, false);
+  assert_non_null(strstr(text, "\"class\":\"Concatenate\""));
+  free(text);
+  write_flowers("flowers.csv", 4);
+  FAILS(1, "the data have nothing for input 'b'", "train", model("two_outputs"), "--data", "flowers.csv", "--loss", "mse");
+}
+
+static void test_predict(void **state) {
+  (void)state;
+  write_flowers("flowers.csv", 4);
+  char *lines = SUCCEEDS("predict", model("mlp"), "--data", "flowers.csv"), *json;
+  int n = 0;
+  for (char *p = lines; *p != '\0'; p++) n += *p == '\n';
+  CHECK_INT(n, 60);
+  json = SUCCEEDS("predict", model("mlp"), "--data", "flowers.csv", "--json", "--virtual-gpus", "3", "--devices", "gpu:0,gpu:1,gpu:2");
+  check_json(json, true);
+  CHECK_NEAR(number_after(json, "\"dense_2\":["), strtod(lines, NULL), 1e-5);
+  free(SUCCEEDS("predict", model("mlp"), "--data", "flowers.csv", "--out", "p.npy"));
+  yk_dataset *d;
+  float row[4];
+  void *to[1] = { row };
+  CHECK_OK(yk_dataset_open("p.npy", NULL, YK_TRAIN, &d));
+  CHECK_INT(yk_dataset_size(d), 60);
+  CHECK_OK(yk_dataset_read(d, 0, to));
+  CHECK_NEAR(row[0], strtod(lines, NULL), 1e-5);
+  yk_dataset_free(d);
+  free(lines), free(json);
+}
+
+static void test_convert(void **state) {
+  (void)state;
+  free(SUCCEEDS("convert", model("mlp"), "--keras", "3", "--out", "k3.h5"));
+  char *a = SUCCEEDS("summary", "k3.h5"), *b = SUCCEEDS("summary", model("mlp"));
+  assert_string_equal(strchr(a, '\n'), strchr(b, '\n'));
+  free(a), free(b);
+  free(SUCCEEDS("convert", model("mlp"), "--weights", "--out", "w.h5"));
+  FAILS(1, "w.h5: no attribute model_config", "summary", "w.h5");
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  write_flowers("flowers.csv", 4);
+  write_flowers("seven.csv", 7);
+  FAILS(2, "which model? yoke predict FILE.h5", "predict");
+  FAILS(2, "which data? --data PATH", "predict", model("mlp"));
+  FAILS(2, "'mlp' is no model file", "predict", "mlp", "--data", "flowers.csv");
+  FAILS(2, "does not say how it is trained; --loss NAME does", "train", model("mlp"), "--data", "flowers.csv");
+  FAILS(2, "no loss is called 'ms'; there are", "train", model("mlp"), "--data", "flowers.csv", "--loss", "ms");
+  FAILS(2, "has no output 'main'; it has 'dense_2'", "train", model("mlp"), "--data", "flowers.csv", "--loss", "main=mse");
+  FAILS(2, "--steps is for the built-in networks", MLP("--steps", "3"));
+  FAILS(2, "a model file is trained for whole epochs", MLP("--epochs", "0.5"));
+  FAILS(2, "expected a name that ends with .h5", MLP("--out", "runs/a"));
+  FAILS(1, "the data have 7 classes, output 'dense_2' of the network has 4", "train", model("mlp"), "--data", "seven.csv", "--loss",
+        "sparse_categorical_crossentropy");
+  FAILS(1, "none.h5", "summary", "none.h5");
+  FAILS(1, "input 'conv2d_input' needs f32[?,8,8,3]", "predict", model("convnet"), "--data", "flowers.csv");
+  FAILS(2, "into what? --out FILE.h5", "convert", model("mlp"));
+  FAILS(1, "a network's files are for Keras 2 or 3, not 4", "convert", model("mlp"), "--keras", "4", "--out", "x.h5");
+  assert_false(exists("trained.h5"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_train), cmocka_unit_test(test_two_outputs), cmocka_unit_test(test_predict),
+                                      cmocka_unit_test(test_convert), cmocka_unit_test(test_refused) };
+  return cmocka_run_group_tests(tests, yoke_setup, yoke_teardown);
+}

@@ -3,6 +3,7 @@
 
 usage: check.py BUILD_DIR
 """
+import json
 import os
 import pathlib
 import re
@@ -74,4 +75,14 @@ with tempfile.TemporaryDirectory() as folder:
     best = min(float(x) for x in re.findall(r"val_loss: (\d+\.\d+)", out))
     m = re.fullmatch(r".*figures\.h5 on one device: loss (\d+\.\d{4}), accuracy (\d\.\d{4})", out.splitlines()[-1])
     assert m and abs(float(m[1]) - best) <= 2e-4, out  # what four devices saved is what one device has
+
+    out = run("shared_lstm", "4", "32", f"{folder}/trace.json").splitlines()
+    m = re.fullmatch(r"gradients of two devices and of one differ by (\S+)", out[0])
+    assert m and float(m[1]) <= 1e-5, out
+    losses = [float(re.fullmatch(r"step \d: loss (\d\.\d{4})", line)[1]) for line in out[1:]]
+    assert len(losses) == 4 and losses == sorted(losses, reverse=True), out
+    events = [e for e in json.load(open(f"{folder}/trace.json"))["traceEvents"] if e["ph"] == "X" and e["name"].startswith("LSTM")]
+    branch = [[(e["ts"], e["ts"] + e["dur"]) for e in events if e["pid"] == pid] for pid in (1, 2)]      # process 1 is gpu:0, 2 gpu:1
+    assert len(branch[0]) == len(branch[1]) == 8, events                   # forwards and backwards, in each step
+    assert any(a < d and c < b for a, b in branch[0] for c, d in branch[1]), branch     # side by side
 print("examples print what they should")

@@ -5,10 +5,13 @@
  */
 #include "keras/h5.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
@@ -56,12 +59,48 @@ static yk_code foreign(const char *path) {
   return YK_FAIL(ECORRUPT, "'%s' is no file of HDF5%s", path, like);
 }
 
+static uint64_t number_at(const uint8_t *p, int bytes) {
+  uint64_t x = 0;
+  for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
+  return x;
+}
+
+/* The library goes round for ever in a heap of texts whose free space is said to be 0 bytes: is this heap one through which one gets to the end? */
+static bool heap_ends(const uint8_t *heap, uint64_t left) {
+  enum { HEAD = 16 };
+  uint64_t size = number_at(heap + 8, 8), at = HEAD;
+  if (size > left) return false;
+  while (at + HEAD <= size) {
+    uint64_t object = number_at(heap + at, 2), bytes = number_at(heap + at + 8, 8);
+    if (bytes > size) return false;
+    uint64_t step = object != 0 ? HEAD + (bytes + 7) / 8 * 8 : bytes;
+    if (step < HEAD) return false;
+    at += step;
+  }
+  return true;
+}
+
+/* All heaps in the file; what is none of them looks like one in eight bytes by chance no more often than never. */
+static bool heaps_end(const char *path, size_t n) {
+  static const uint8_t mark[8] = { 'G', 'C', 'O', 'L', 1, 0, 0, 0 };
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  uint8_t *bytes = fd >= 0 && n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  bool good = true;
+  if (fd >= 0) close(fd);
+  if (bytes == MAP_FAILED) return true;                    /* the library will tell what is wrong with it */
+  for (size_t at = 0; good && at + 16 <= n; at += 8)
+    if (memcmp(bytes + at, mark, sizeof mark) == 0) good = heap_ends(bytes + at, n - at);
+  munmap(bytes, n);
+  return good;
+}
+
 static yk_code open_locked(const char *path, yk_h5 *f) {
   struct stat st;
   if (stat(path, &st) != 0) return YK_FAIL(ENOTFOUND, "'%s' cannot be opened: %s", path, strerror(errno));
   if (!S_ISREG(st.st_mode)) return YK_FAIL(EIO, "'%s' is not a regular file", path);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
   if (H5Fis_hdf5(path) <= 0) return foreign(path);
+  if (!heaps_end(path, (size_t)st.st_size)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", path);
   f->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   return f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
 }

@@ -82,6 +82,10 @@ yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) YK_CHEC
 /* Weights alone, of a weights file or a whole model, into a network of the same layers: matched by order. Nothing changes unless all fit. */
 yk_code yk_network_load_weights(yk_network *n, const char *path) YK_CHECKED;
 
+/* Weights by name: groups of the file that are called like a layer of the network go into it, other layers stay as they are. What does not fit is
+ * ECORRUPT, as above, or with skip_mismatch passed over. *loaded: how many layers got theirs; may be NULL. */
+yk_code yk_network_load_weights_by_name(yk_network *n, const char *path, bool skip_mismatch, size_t *loaded) YK_CHECKED;
+
 /*
  * The other way: a whole model as .h5, or weights alone. An older file is replaced when the new one is whole, and only then. EIO names
  * file and reason. Files are for the Keras that the network was read from, else Keras 2, unless set otherwise; Keras 3 reads most of those

@@ -109,6 +109,8 @@ static yk_code check_classes(const reading *r, uint32_t component, uint32_t outp
 }
 
 static yk_code hand_out(const reading *r, yk_tensor **of) {
+  r->t->nx = r->n->nin;
+  r->t->ny = r->n->nout;
   for (uint32_t k = 0; k < yk_dataset_components(r->d); k++) {
     if (r->to[k] == NONE) continue;
     bool input = r->to[k] >= 0;
@@ -118,8 +120,6 @@ static yk_code hand_out(const reading *r, yk_tensor **of) {
     else r->t->y[-1 - r->to[k]] = of[k];
     of[k] = NULL;
   }
-  r->t->nx = r->n->nin;
-  r->t->ny = r->n->nout;
   return YK_OK;
 }
 

@@ -81,17 +81,48 @@ static yk_code read_groups(const yk_h5 *f, const char *what, const char *root, c
   return YK_OK;
 }
 
+/* The group that is called like the layer, if there is one; the layer's weights are added to *all only if they all fit. */
+static yk_code read_named(const yk_h5 *f, const char *what, const char *root, const yk_texts *groups, yk_layer *l, bool frozen,
+                          bool skip_mismatch, yk_weights *all, size_t *loaded) {
+  char path[1024];
+  uint32_t from = all->n;
+  yk_texts names = { 0 };
+  bool there = false;
+  for (uint32_t i = 0; i < groups->n; i++) there = there || strcmp(groups->at[i], l->name) == 0;
+  if (!there) return YK_OK;
+  YK_TRY(yk__weights_of(l, frozen, all));
+  path_of(path, root, l->name, NULL);
+  yk_code rc = yk__h5_texts(f, path, "weight_names", &names);
+  if (rc == YK_OK) rc = read_group(f, what, root, l->name, l, all->at + from, all->n - from, &names);
+  yk__texts_free(&names);
+  if (rc == YK_OK) return *loaded += all->n > from, YK_OK;
+  if (rc != YK_ECORRUPT || !skip_mismatch) return rc;
+  for (; all->n > from; all->n--) yk_tensor_free(all->at[all->n - 1].value);
+  yk_error_clear();
+  return YK_OK;
+}
+
 static yk_code put_values(const yk_weights *m) {
   for (uint32_t i = 0; i < m->n; i++) YK_TRY(yk_layer_set_weight(m->at[i].layer, m->at[i].weight->name, m->at[i].value));
   return YK_OK;
 }
 
-static yk_code load_weights(const yk_h5 *f, const char *path, yk_network *n) {
+/* How to match: by order, or by name. */
+typedef struct match { bool by_name, skip_mismatch; size_t loaded; } match;
+
+static yk_code match_groups(const yk_h5 *f, const char *path, const char *root, const yk_texts *groups, yk_network *n, match *how, yk_weights *m) {
+  if (!how->by_name) return read_groups(f, path, root, groups, n, m);
+  for (uint32_t i = 0; i < n->nlayer; i++)
+    YK_TRY(read_named(f, path, root, groups, n->layer[i], n->self.frozen, how->skip_mismatch, m, &how->loaded));
+  return YK_OK;
+}
+
+static yk_code load_weights(const yk_h5 *f, const char *path, yk_network *n, match *how) {
   const char *root = yk__h5_has(f, "model_weights") ? "model_weights" : "";
   yk_weights m = { 0 };
   yk_texts groups = { 0 };
   YK_TRY(yk__h5_texts(f, root[0] ? root : "/", "layer_names", &groups));
-  yk_code rc = groups.n > 0 ? read_groups(f, path, root, &groups, n, &m)
+  yk_code rc = groups.n > 0 ? match_groups(f, path, root, &groups, n, how, &m)
                             : YK_FAIL(ECORRUPT, "%s: no weights of Keras: there is no list layer_names", path);
   if (rc == YK_OK) rc = put_values(&m);
   for (uint32_t i = 0; i < m.n; i++) yk_tensor_free(m.at[i].value);
@@ -106,8 +137,19 @@ yk_code yk_network_load_weights(yk_network *n, const char *path) {
   yk_h5 *f;
   if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights: NULL argument");
   YK_TRY(yk__h5_open(path, &f));
-  yk_code rc = load_weights(f, path, n);
+  yk_code rc = load_weights(f, path, n, &(match){ .by_name = false });
   yk__h5_close(f);
+  return rc;
+}
+
+yk_code yk_network_load_weights_by_name(yk_network *n, const char *path, bool skip_mismatch, size_t *loaded) {
+  match how = { .by_name = true, .skip_mismatch = skip_mismatch };
+  yk_h5 *f;
+  if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights_by_name: NULL argument");
+  YK_TRY(yk__h5_open(path, &f));
+  yk_code rc = load_weights(f, path, n, &how);
+  yk__h5_close(f);
+  if (rc == YK_OK && loaded != NULL) *loaded = how.loaded;
   return rc;
 }
 
@@ -151,7 +193,7 @@ static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_netw
   k->major = major;
   yk_code rc = yk__network_read(k, path, config, strlen(config), major, &n);
   yk__free(config);
-  if (rc == YK_OK) rc = load_weights(f, path, n);
+  if (rc == YK_OK) rc = load_weights(f, path, n, &(match){ .by_name = false });
   if (rc != YK_OK) return rc;
   n->major = major;
   YK_TRY(load_training(f, path, n));

@@ -186,6 +186,11 @@ static yk_code reset_states(yk_network *n, yk_layer *dense) {
 static yk_code save(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save(n, file); }
 static yk_code save_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save_weights(n, weights); }
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
+static yk_code load_by_name(yk_network *n, yk_layer *dense) {
+  size_t loaded = 0;
+  (void)dense;
+  return yk_network_load_weights_by_name(n, weights, false, &loaded);
+}
 static yk_code load(yk_network *n, yk_layer *dense) {
   yk_keras *other;
   (void)n;
@@ -216,6 +221,7 @@ static yk_code call_predict(void) { return with_network(predict); }
 static yk_code call_save(void) { return with_network(save); }
 static yk_code call_save_weights(void) { return with_network(save_weights); }
 static yk_code call_load(void) { return with_network(load); }
+static yk_code call_load_by_name(void) { return with_network(load_by_name); }
 static yk_code call_load_weights(void) { return with_network(load_weights); }
 
 static void files(void) {
@@ -306,5 +312,6 @@ const fault_case fault_keras[] = {
   FILES("yk_network_save_weights", call_save_weights),
   FILES("yk_network_load", call_load),
   FILES("yk_network_load_weights", call_load_weights),
+  FILES("yk_network_load_weights_by_name", call_load_by_name),
   { 0 },
 };

@@ -49,9 +49,10 @@ static void check_refusal(uint64_t round, yk_code rc, const char *file) {
 
 /* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
 
-static const char *const words[] = { "null", "true", "false", "[", "]", "{", "}", "\"", ",", ":", "-1", "0", "1e999", "99999999999999999999", "\\u0000",
-                                     "\"class_name\"", "\"config\"", "\"name\"", "\"layers\"", "\"inbound_nodes\"", "\"Sequential\"", "\"Functional\"",
-                                     "\"LSTM\"", "\"Dense\"", "\"InputLayer\"", "[[", "]]", "{}", "[]", "\"keras_history\"", NULL };
+static const char *const words[] = { "null", "true", "false", "[", "]", "{", "}", "\"", ",", ":", "-1", "0", "1e999", "99999999999999999999",
+                                     "\\u0000", "\"class_name\"", "\"config\"", "\"name\"", "\"layers\"", "\"inbound_nodes\"",
+                                     "\"Sequential\"", "\"Functional\"", "\"LSTM\"", "\"Dense\"", "\"InputLayer\"", "[[", "]]", "{}",
+                                     "[]", "\"keras_history\"", NULL };
 
 static size_t text_of(const char *name, const char *attribute, uint8_t *bytes) {
   yk_h5 *f;

@@ -145,6 +145,36 @@ static void test_other_networks(void **state) {
   yk_keras_free(k);
 }
 
+/* By name: layers of other names stay, what does not fit is refused or passed over, and nothing changes by half. */
+static void test_by_name(void **state) {
+  yk_keras *a, *b;
+  yk_layer *last[2];
+  yk_tensor *before, *after, *there;
+  size_t loaded = 9;
+  (void)state;
+  CHECK_OK(yk_keras_new(1, &a));
+  yk_network *from = classifier(a, 25, &last[0]);
+  CHECK_OK(yk_network_save_weights(from, at("w.h5")));
+  CHECK_OK(yk_keras_new(2, &b));
+  yk_network *n = classifier(b, 10, &last[1]);
+  CHECK_OK(yk_layer_weight(last[1], "kernel", &before));
+  CHECK_CODE(yk_network_load_weights_by_name(n, at("w.h5"), false, &loaded), YK_ECORRUPT, "layer 'classes' is f32[4,10]");
+  CHECK_INT(loaded, 9);
+  CHECK_OK(yk_network_load_weights_by_name(n, at("w.h5"), true, &loaded));
+  CHECK_INT(loaded, 1);                                    /* dense_1 alone */
+  CHECK_OK(yk_layer_weight(last[1], "kernel", &after));
+  assert_memory_equal(yk_tensor_data(before), yk_tensor_data(after), yk_tensor_bytes(before));
+  yk_tensor_free(after);
+  CHECK_OK(yk_layer_weight(yk_network_layer_at(n, 1), "kernel", &after));
+  CHECK_OK(yk_layer_weight(yk_network_layer_at(from, 1), "kernel", &there));
+  assert_memory_equal(yk_tensor_data(there), yk_tensor_data(after), yk_tensor_bytes(after));
+  yk_tensor_free(before);
+  yk_tensor_free(after);
+  yk_tensor_free(there);
+  yk_keras_free(a);
+  yk_keras_free(b);
+}
+
 static int setup(void **state) {
   (void)state;
   return mkdtemp(folder) == NULL ? -1 : 0;
@@ -165,6 +195,7 @@ int main(void) {
     cmocka_unit_test(test_damaged),
     cmocka_unit_test(test_other_shapes),
     cmocka_unit_test(test_other_networks),
+    cmocka_unit_test(test_by_name),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -159,6 +159,20 @@ yk_layer *yk_layer_spatial_dropout1d_at(const char *where, yk_keras *k, const yk
 yk_layer *yk_layer_spatial_dropout2d_at(const char *where, yk_keras *k, const yk_dropout_config *config);
 #define yk_layer_spatial_dropout1d(...) yk_layer_spatial_dropout1d_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_spatial_dropout2d(...) yk_layer_spatial_dropout2d_at(YK_HERE, __VA_ARGS__)
+/* In training adds normal noise of mean 0. */
+typedef struct yk_noise_config { YK_LAYER_COMMON; double stddev; uint64_t seed; } yk_noise_config;
+yk_layer *yk_layer_gaussian_noise_at(const char *where, yk_keras *k, const yk_noise_config *config);
+#define yk_layer_gaussian_noise(...) yk_layer_gaussian_noise_at(YK_HERE, __VA_ARGS__)
+/* In training multiplies by normal noise of mean 1, deviation sqrt(rate/(1-rate)). Alpha: elements become selu's lowest value with
+ * probability `rate`, then all are scaled and moved so that mean 0 and variance 1 stay. */
+yk_layer *yk_layer_gaussian_dropout_at(const char *where, yk_keras *k, const yk_dropout_config *config);
+yk_layer *yk_layer_alpha_dropout_at(const char *where, yk_keras *k, const yk_dropout_config *config);
+#define yk_layer_gaussian_dropout(...) yk_layer_gaussian_dropout_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_alpha_dropout(...)    yk_layer_alpha_dropout_at(YK_HERE, __VA_ARGS__)
+/* Hands on its input, and in training adds its penalty to the loss. */
+typedef struct yk_activity_config { YK_LAYER_COMMON; yk_penalty activity_regularizer; } yk_activity_config;
+yk_layer *yk_layer_activity_regularization_at(const char *where, yk_keras *k, const yk_activity_config *config);
+#define yk_layer_activity_regularization(...) yk_layer_activity_regularization_at(YK_HERE, __VA_ARGS__)
 
 /* ---- convolution, [N, H, W, C] or [N, T, C] --------------------------------------------------------------------------- */
 
@@ -166,7 +180,8 @@ yk_layer *yk_layer_spatial_dropout2d_at(const char *where, yk_keras *k, const yk
  * activation(convolution(x, kernel) + bias): Conv2D kernel [h, w, C, filters], stride 1. Conv2DTranspose: kernel [h, w, filters, C], the
  * gradient of Conv2D run forwards. DepthwiseConv2D: depthwise_kernel [h, w, C, depth_multiplier], bias [C * depth_multiplier], filters not
  * used. SeparableConv2D: depthwise_kernel, then pointwise_kernel [1, 1, C * depth_multiplier, filters]. Conv1D: the same along T with
- * kernel [k, C, filters]; only [0] of the pairs counts, and padding may be "causal": nothing of the future.
+ * kernel [k, C, filters]; only [0] of the pairs counts, and padding may be "causal": nothing of the future. SeparableConv1D: so too,
+ * kernels [k, C, depth_multiplier] and [1, C * depth_multiplier, filters].
  */
 typedef struct yk_conv_config {
   YK_LAYER_COMMON;
@@ -186,11 +201,13 @@ yk_layer *yk_layer_conv2d_transpose_at(const char *where, yk_keras *k, const yk_
 yk_layer *yk_layer_depthwise_conv2d_at(const char *where, yk_keras *k, const yk_conv_config *config);
 yk_layer *yk_layer_separable_conv2d_at(const char *where, yk_keras *k, const yk_conv_config *config);
 yk_layer *yk_layer_conv1d_at(const char *where, yk_keras *k, const yk_conv_config *config);
+yk_layer *yk_layer_separable_conv1d_at(const char *where, yk_keras *k, const yk_conv_config *config);
 #define yk_layer_conv2d(...)           yk_layer_conv2d_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_conv2d_transpose(...) yk_layer_conv2d_transpose_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_depthwise_conv2d(...) yk_layer_depthwise_conv2d_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_separable_conv2d(...) yk_layer_separable_conv2d_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_conv1d(...)           yk_layer_conv1d_at(YK_HERE, __VA_ARGS__)
+#define yk_layer_separable_conv1d(...) yk_layer_separable_conv1d_at(YK_HERE, __VA_ARGS__)
 
 /* ---- pooling ------------------------------------------------------------------------------------------------------------ */
 
@@ -261,6 +278,9 @@ yk_layer *yk_layer_batch_normalization_at(const char *where, yk_keras *k, const 
 yk_layer *yk_layer_layer_normalization_at(const char *where, yk_keras *k, const yk_norm_config *config);
 #define yk_layer_batch_normalization(...) yk_layer_batch_normalization_at(YK_HERE, __VA_ARGS__)
 #define yk_layer_layer_normalization(...) yk_layer_layer_normalization_at(YK_HERE, __VA_ARGS__)
+/* x / sqrt(sum of x^2 along the axis), each sum at least 1e-12. */
+yk_layer *yk_layer_unit_normalization_at(const char *where, yk_keras *k, const yk_axis_config *config);
+#define yk_layer_unit_normalization(...) yk_layer_unit_normalization_at(YK_HERE, __VA_ARGS__)
 
 /* ---- embedding -------------------------------------------------------------------------------------------------------------- */
 

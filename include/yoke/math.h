@@ -311,6 +311,9 @@ yk_value yk_batch_shard_at(const char *where, yk_graph *g, yk_value x, unsigned 
 yk_value yk_random_uniform_at(const char *where, yk_graph *g, const yk_random_attrs *attrs);
 yk_value yk_random_normal_at(const char *where, yk_graph *g, const yk_random_attrs *attrs);
 yk_value yk_truncated_normal_at(const char *where, yk_graph *g, const yk_random_attrs *attrs);
+/* Normal numbers (deviation 0 = 1, seed 0 = derived) of the shape and dtype of `like`, whose shape may differ from run to run. */
+yk_value yk_random_normal_like_at(const char *where, yk_graph *g, yk_value like, double mean, double deviation, uint64_t seed);
+#define yk_random_normal_like(...) yk_random_normal_like_at(YK_HERE, __VA_ARGS__)
 #define yk_random_uniform(...) yk_random_uniform_at(YK_HERE, __VA_ARGS__)
 #define yk_random_normal(...) yk_random_normal_at(YK_HERE, __VA_ARGS__)
 #define yk_truncated_normal(...) yk_truncated_normal_at(YK_HERE, __VA_ARGS__)

@@ -231,8 +231,8 @@ typedef struct yk_shard_attrs { uint32_t index, count; } yk_shard_attrs;
 /* ---- random ---------------------------------------------------------------------------------------------------------
  * random_uniform:   step i64 -> a + (b-a)*u, u = (word>>8)*2^-24 of word i%4 of random_block(seed, 1, step, i/4, 0); f64 uses two words:
  *                   u = (hi>>5)*2^-27... = ((hi>>5)*2^26 + (lo>>6)) * 2^-53 with hi, lo = words 2(i%2), 2(i%2)+1 of block i/2. Integers: floor(a + (b-a)*u).
- * random_normal:    step -> a + b*z; Box-Muller on block i/2, words p = 2(i%2), p+1: u1 = ((w_p>>8)+1)*2^-24, u2 = (w_{p+1}>>8)*2^-24,
- *                   z = sqrt(-2 ln u1) * cos(2 pi u2); stream 2.
+ * random_normal:    step, like? -> a + b*z, shaped as like; Box-Muller on block i/2, words p = 2(i%2), p+1: u1 = ((w_p>>8)+1)*2^-24,
+ *                   u2 = (w_{p+1}>>8)*2^-24, z = sqrt(-2 ln u1) * cos(2 pi u2); stream 2.
  * truncated_normal: step -> a + b*z, z drawn as above with stream 3 and round 0, 1, ... until |z| < 2.  (b is the deviation before truncation.)
  * Defaults: uniform a = b = 0 means [0,1); normal b = 0 means 1. */
 typedef struct yk_random_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_MAX_RANK]; double a, b; uint64_t seed; } yk_random_attrs;

@@ -60,6 +60,12 @@ static const yk_layer_class *const CLASSES[] = {
   &yk__class_time_distributed,
   &yk__class_bidirectional,
   &yk__class_multi_head_attention,
+  &yk__class_gaussian_noise,
+  &yk__class_gaussian_dropout,
+  &yk__class_alpha_dropout,
+  &yk__class_activity_regularization,
+  &yk__class_unit_normalization,
+  &yk__class_separable_conv1d,
 };
 
 const yk_layer_class *yk__layer_class(const char *name) {

@@ -1,5 +1,5 @@
 /*
- * conv.c - Conv1D, Conv2D, Conv2DTranspose, DepthwiseConv2D, SeparableConv2D.
+ * conv.c - Conv1D, Conv2D, Conv2DTranspose, DepthwiseConv2D, SeparableConv1D, SeparableConv2D.
  *
  * A sequence is a picture of one row. Fields of the table are Keras's for each class; what a class does not have stays at its default.
  */
@@ -48,6 +48,9 @@ static const yk_config_field SEPARABLE_FIELDS[] = { FILTERS,
                                                     KERNEL("pointwise", pointwise),
                                                     USUAL,
                                                     { 0 } };
+#define SEPARABLE_LINE FILTERS, WINDOW(YK__F_FIRST), PADDING("valid|same|causal"), MULTIPLIER, KERNEL("depthwise", kernel), \
+                       KERNEL("pointwise", pointwise), USUAL
+static const yk_config_field SEPARABLE_LINE_FIELDS[] = { SEPARABLE_LINE, { 0 } };
 
 /* ---- weights ------------------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +129,15 @@ static void build_separable(yk_layer *l, const char *where, uint32_t nin, const 
   add_bias(l, in[0], a->filters);
 }
 
+static void build_separable_line(yk_layer *l, const char *where, uint32_t nin, const yk_desc *const *in) {
+  const yk_conv_config *a = l->config;
+  int64_t c = channels_of(l, where, in[0], 3);
+  (void)nin;
+  add_kernel(l, "depthwise_kernel", in[0], YK_SHAPE(a->kernel_size[0], c, a->depth_multiplier), false);
+  add_kernel(l, "pointwise_kernel", in[0], YK_SHAPE(1, c * a->depth_multiplier, a->filters), true);
+  add_bias(l, in[0], a->filters);
+}
+
 /* ---- calls ----------------------------------------------------------------------------------------------------------------- */
 
 static yk_conv2d_attrs attrs_of(const yk_conv_config *a) {
@@ -150,10 +162,8 @@ static void call_plain(yk_layer_call *c) {
 }
 
 /* Along a picture of one row. Causal: all of the padding lies before. */
-static void call_line(yk_layer_call *c) {
-  const yk_conv_config *a = c->layer->config;
+static yk_conv2d_attrs row_of(const yk_conv_config *a) {
   yk_conv2d_attrs x = attrs_of(a);
-  yk_axes_attrs row = { .naxes = 1, .axis = { 1 } };
   x.stride[1] = x.stride[0];
   x.dilation[1] = x.dilation[0];
   x.stride[0] = x.dilation[0] = 1;
@@ -161,8 +171,15 @@ static void call_line(yk_layer_call *c) {
     x.padding = YK_EXPLICIT;
     x.pad[2] = (int32_t)((a->kernel_size[0] - 1) * a->dilation_rate[0]);
   }
+  return x;
+}
+
+static const yk_axes_attrs ROW = { .naxes = 1, .axis = { 1 } };
+
+static void call_line(yk_layer_call *c) {
+  yk_conv2d_attrs x = row_of(c->layer->config);
   yk_value y = Y(conv2d, Y(expand_dims, c->in[0], 1), Y(expand_dims, yk__weight(c, "kernel"), 0), &x);
-  finish(c, Y(squeeze, y, &row));
+  finish(c, Y(squeeze, y, &ROW));
 }
 
 /* VALID of Keras: H' = (H-1)*stride + max(window, stride), that of the operation for the window. */
@@ -187,6 +204,13 @@ static void call_separable(yk_layer_call *c) {
   finish(c, Y(conv2d, y, yk__weight(c, "pointwise_kernel"), NULL));
 }
 
+static void call_separable_line(yk_layer_call *c) {
+  yk_conv2d_attrs x = row_of(c->layer->config);
+  yk_value y = Y(depthwise_conv2d, Y(expand_dims, c->in[0], 1), Y(expand_dims, yk__weight(c, "depthwise_kernel"), 0), &x);
+  y = Y(conv2d, y, Y(expand_dims, yk__weight(c, "pointwise_kernel"), 0), NULL);
+  finish(c, Y(squeeze, y, &ROW));
+}
+
 #define CLASS(id, title, table, how)                                                                               \
   const yk_layer_class yk__class_##id = { .name = title, .config_bytes = sizeof(yk_conv_config), .fields = table, .min_in = 1, .max_in = 1, \
                                           .build = build_##how, .call = call_##how };                              \
@@ -196,3 +220,4 @@ CLASS(conv1d, "Conv1D", LINE_FIELDS, line)
 CLASS(conv2d_transpose, "Conv2DTranspose", TRANSPOSE_FIELDS, transpose)
 CLASS(depthwise_conv2d, "DepthwiseConv2D", DEPTHWISE_FIELDS, depthwise)
 CLASS(separable_conv2d, "SeparableConv2D", SEPARABLE_FIELDS, separable)
+CLASS(separable_conv1d, "SeparableConv1D", SEPARABLE_LINE_FIELDS, separable_line)

@@ -45,7 +45,7 @@ typedef struct yk_config_field {
   size_t offset;
   double number, lo, hi;           /* default; where lo < hi also the range */
   const char *words;
-  int major;                       /* only the files of this Keras have it; 0: all */
+  int major;                       /* only the files of this Keras have it; 0: all; -1: none */
 } yk_config_field;
 
 /* ---- layers ----------------------------------------------------------------------------------------------------------- */
@@ -215,5 +215,7 @@ extern const yk_layer_class yk__class_relu, yk__class_leaky_relu, yk__class_prel
 extern const yk_layer_class yk__class_upsampling1d, yk__class_upsampling2d, yk__class_spatial_dropout1d, yk__class_spatial_dropout2d,
     yk__class_zero_padding1d, yk__class_cropping1d, yk__class_dot;
 extern const yk_layer_class yk__class_time_distributed, yk__class_bidirectional, yk__class_multi_head_attention;
+extern const yk_layer_class yk__class_gaussian_noise, yk__class_gaussian_dropout, yk__class_alpha_dropout, yk__class_activity_regularization,
+    yk__class_unit_normalization, yk__class_separable_conv1d;
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "keras/compile_json.h"
+#include "keras/cudnn_weights.h"
 #include "keras/h5.h"
 #include "keras/json.h"
 #include "keras/state_file.h"
@@ -27,6 +28,7 @@ static yk_code read_weight(const yk_h5 *f, const char *what, const char *path, y
   YK_TRY(yk__h5_tensor(f, path, &m->value));
   const yk_desc *d = yk_tensor_desc(m->value);
   if (d->dtype == m->weight->desc.dtype && yk__desc_same_shape(d, &m->weight->desc)) return YK_OK;
+  if (yk__cudnn_has_bias(m, d)) return YK_OK;
   return YK_FAIL(ECORRUPT, "%s: %s is %s; weight '%s' of layer '%s' is %s", what, path, yk__desc_text(d, have, sizeof have),
                  m->weight->name, m->layer->name, yk__desc_text(&m->weight->desc, want, sizeof want));
 }
@@ -42,7 +44,7 @@ static yk_code read_group(const yk_h5 *f, const char *what, const char *root, co
     path_of(path, root, group, names->at[i]);
     YK_TRY(read_weight(f, what, path, &m[i]));
   }
-  return YK_OK;
+  return yk__cudnn_convert(m, n);
 }
 
 /* Groups that have weights, in the order of the file, against layers that have. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "keras/cudnn_weights.h"
 #include "keras/json.h"
 
 enum { MAX_LAYERS = 100000, MAX_DEPTH = 16 };
@@ -87,7 +88,7 @@ static yk_code read_layer(const reader *r, const json_t *o, yk_layer **out) {
     return YK_OK;
   }
   if (name == NULL) return need(r, "a name of each layer");
-  const yk_layer_class *c = yk__layer_class(class);
+  const yk_layer_class *c = yk__layer_class(yk__cudnn_plain_class(class));
   if (c == NULL) return YK_FAIL(EUNSUPPORTED, "%s: layer '%s' is of class %.80s, which is not known here", r->what, name, class);
   void *own = yk__calloc(1, c->config_bytes);
   if (own == NULL) return YK_ENOMEM;

@@ -100,6 +100,33 @@ const yk_layer_class yk__class_layer_normalization = { .name = "LayerNormalizati
                                                        .keeps_mask = true, .call = call_layer };
 YK__CONSTRUCTOR(layer_normalization, yk_norm_config)
 
+/* ---- UnitNormalization ------------------------------------------------------------------------------------------------------ */
+
+static const yk_config_field UNIT_FIELDS[] = { { .key = "axis",
+                                                 .kind = YK__F_AXIS,
+                                                 YK__AT(yk_axis_config, axis),
+                                                 .number = -1,
+                                                 .lo = -YK_MAX_RANK,
+                                                 .hi = YK_MAX_RANK - 1 },
+                                               { 0 } };
+
+static void call_unit_normalization(yk_layer_call *c) {
+  yk_reduce_attrs along = { .naxes = 1, .axis = { ((const yk_axis_config *)c->layer->config)->axis }, .keepdims = true };
+  const yk_desc *d = yk_value_desc(c->g, c->in[0]);
+  if (d == NULL) return;
+  yk_value sum = Y(reduce_sum, Y(square, c->in[0]), &along);
+  c->out[0] = Y(mul, c->in[0], Y(rsqrt, Y(maximum, sum, Y(scalar, (yk_dtype)d->dtype, 1e-12))));
+}
+
+const yk_layer_class yk__class_unit_normalization = { .name = "UnitNormalization",
+                                                      .config_bytes = sizeof(yk_axis_config),
+                                                      .fields = UNIT_FIELDS,
+                                                      .min_in = 1,
+                                                      .max_in = 1,
+                                                      .keeps_mask = true,
+                                                      .call = call_unit_normalization };
+YK__CONSTRUCTOR(unit_normalization, yk_axis_config)
+
 /* ---- Embedding ------------------------------------------------------------------------------------------------------------------ */
 
 static const yk_config_field EMBEDDING_FIELDS[] = {

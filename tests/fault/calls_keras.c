@@ -84,6 +84,12 @@ LAYER(cropping1d, 1, SEQUENCE, &(yk_sides_config){ .sides = { 1, 2 } })
 LAYER(upsampling1d, 1, SEQUENCE, NULL)
 LAYER(upsampling2d, 1, PICTURE, &(yk_upsampling_config){ .interpolation = "bilinear" })
 LAYER(dot, 2, SEQUENCE, &(yk_dot_config){ .axes = { 1, 1 }, .normalize = true })
+LAYER(gaussian_noise, 1, VECTOR, &(yk_noise_config){ .stddev = 0.5 })
+LAYER(gaussian_dropout, 1, VECTOR, &(yk_dropout_config){ .rate = 0.5 })
+LAYER(alpha_dropout, 1, VECTOR, &(yk_dropout_config){ .rate = 0.5 })
+LAYER(activity_regularization, 1, VECTOR, &(yk_activity_config){ .activity_regularizer = { 0.1, 0.2 } })
+LAYER(unit_normalization, 1, SEQUENCE, NULL)
+LAYER(separable_conv1d, 1, SEQUENCE, CONV)
 LAYER(time_distributed, 1, SEQUENCE, &(yk_wrapper_config){ .layer = yk_layer_dense(k, &(yk_dense_config){ .units = 3 }) })
 LAYER(bidirectional, 1, SEQUENCE, &(yk_bidirectional_config){ .layer = yk_layer_gru(k, RECURRENT) })
 LAYER(multi_head_attention, 2, SEQUENCE, &(yk_attention_config){ .num_heads = 2, .key_dim = 3, .use_causal_mask = true })
@@ -259,6 +265,12 @@ const fault_case fault_keras[] = {
   MADE(upsampling1d),
   MADE(upsampling2d),
   MADE(dot),
+  MADE(gaussian_noise),
+  MADE(gaussian_dropout),
+  MADE(alpha_dropout),
+  MADE(activity_regularization),
+  MADE(unit_normalization),
+  MADE(separable_conv1d),
   MADE(time_distributed),
   MADE(bidirectional),
   MADE(multi_head_attention),

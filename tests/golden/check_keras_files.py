@@ -22,6 +22,7 @@ OTHERS = {"nested": "calls of a nested model are numbered from 1 or from 0", "ac
           "sequences": "a channel dropout takes no 'trainable'", "spatial_dropout2d": "a channel dropout takes no 'trainable'",
           "transformer_block": "attention is built by other arguments", "attention": "attention is built by other arguments",
           "attention_masked": "attention is built by other arguments", "encoder_in_time": "a wrapped model is looked for elsewhere",
+          "separable_conv1d_causal": "Keras 3 has no causal one",
           "lstm_no_bias": "hard_sigmoid is another function", "lstm_states": "Keras 3 takes first states by name only"}
 VALUES = pathlib.Path(__file__).resolve().parent / "keras"
 

@@ -12,13 +12,16 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 import keras as keras3  # noqa: E402
 import tf_keras as keras2  # noqa: E402
+from tf_keras.src.saving.legacy import hdf5_format  # noqa: E402
 
 OUT = pathlib.Path(__file__).resolve().parent / "keras"
 ROWS = 3
-KERAS2_ONLY = {"attention_masked"}  # Keras 3 writes how the mask is worked out as operations of its own
+KERAS2_ONLY = {"attention_masked",  # Keras 3 writes how the mask is worked out as operations of its own
+               "cudnn_lstm", "cudnn_gru", "cudnn_both_ways", "separable_conv1d_causal"}  # what it has not
 
 
 def sequential(*layers):
@@ -171,6 +174,14 @@ MODELS = {
     "attention": attention,
     "attention_masked": attention_masked,
     "transformer_block": transformer_block,
+    "cudnn_lstm": one((6, 3), lambda L: L.LSTM(4)),
+    "cudnn_gru": one((6, 3), lambda L: L.GRU(4, return_sequences=True)),
+    "cudnn_both_ways": one((6, 3), lambda L: L.Bidirectional(L.LSTM(4, return_sequences=True))),
+    "noises": sequential(lambda k, L: L.Input((5,)), lambda k, L: L.GaussianNoise(0.3), lambda k, L: L.GaussianDropout(0.2), lambda k, L: L.AlphaDropout(0.4),
+                         lambda k, L: L.ActivityRegularization(l1=0.1, l2=0.2), lambda k, L: L.UnitNormalization()),
+    "unit_norm_axis": one((4, 5), lambda L: L.UnitNormalization(axis=1)),
+    "separable_conv1d": one((9, 3), lambda L: L.SeparableConv1D(4, 3, strides=2, padding="same", depth_multiplier=2, activation="tanh")),
+    "separable_conv1d_causal": one((9, 3), lambda L: L.SeparableConv1D(4, 3, padding="causal", dilation_rate=2)),
 }
 
 
@@ -196,6 +207,33 @@ def random_weights(model, rng):
     model.set_weights(out)
 
 
+def as_cudnn(path, model):
+    """The file as if its layers were CuDNNLSTM and CuDNNGRU, whose layout Keras's own conversion knows."""
+    layer = model.layers[-1]
+    made = {"LSTM": type("CuDNNLSTM", (), {})(), "GRU": type("CuDNNGRU", (), {})()}
+    lost = {"activation", "recurrent_activation", "use_bias", "implementation", "dropout", "recurrent_dropout", "unroll", "time_major", "reset_after"}
+
+    def renamed(o):
+        if isinstance(o, list):
+            return [renamed(x) for x in o]
+        if not isinstance(o, dict):
+            return o
+        cudnn = o.get("class_name") in made
+        out = {key: renamed(x) for key, x in o.items() if not (key in lost and "units" in o)}
+        return {**out, "class_name": "CuDNN" + o["class_name"]} if cudnn else out
+
+    with h5py.File(path, "r+") as f:
+        f.attrs["model_config"] = json.dumps(renamed(json.loads(f.attrs["model_config"])))
+        group = f["model_weights"][layer.name]
+        names = list(group.attrs["weight_names"])
+        kind = made["GRU" if isinstance(layer, keras2.layers.GRU) else "LSTM"]
+        for i in range(0, len(names), 3):
+            values = hdf5_format._convert_rnn_weights(kind, [group[name][()] for name in names[i:i + 3]])
+            for name, value in zip(names[i:i + 3], values):
+                del group[name]
+                group[name] = value
+
+
 def main():
     wanted = set(sys.argv[1:]) or set(MODELS)
     OUT.mkdir(exist_ok=True)
@@ -216,6 +254,8 @@ def main():
             outs = outs if isinstance(outs, (list, tuple)) else [outs]
             stem = OUT / f"{flavour}-{name}"
             model.save(f"{stem}.h5")
+            if name.startswith("cudnn"):
+                as_cudnn(f"{stem}.h5", model)
             safetensors(stem.with_suffix(".safetensors"), {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)}})
 
 

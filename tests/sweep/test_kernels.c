@@ -61,7 +61,7 @@ static const struct { const char *op; yk_case c[3]; } big[] = {
   { "matmul_bias_act", { { "f32[300,130]; f32[270,300]; f32[270]", &both_turned, -0.2, 0.2, 0 } } },
   { "conv2d", { { "f32[3,20,21,16]; f32[3,3,16,32]", NULL, 0, 0, 0 } } },
   { "conv2d_grad_filter", { { "f32[3,20,21,16]; f32[3,20,21,32]; f32[3,3,16,32]", NULL, 0, 0, 0 } } },
-  { "random_normal", { { "i64[]", &normal, 0, 9, 0 } } },
+  { "random_normal", { { "i64[]", &normal, 0, 9, 0 }, { "i64[]; f32[301,217]", &normal, 0, 9, 0 } } },
   { "dropout", { { "f32[300,217]; i64[]", &dropout, 0, 9, 0 } } },
   { "top_k", { { "f32[2000,30]", NULL, 0, 0, 0 } } },
   { "sgd_update", { { "T[70001]; T[70001]; T[]", NULL, 0, 0, 0 } } },

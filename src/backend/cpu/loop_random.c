@@ -81,7 +81,7 @@ static void draw_piece(int64_t begin, int64_t end, void *arg) {
 
 static yk_code draw_run(const yk_kernel *k, void *const *arg, void *workspace) {
   const draw *r = k->state;
-  draw_call c = { r, (uint64_t)*(const int64_t *)arg[0], arg[1] };
+  draw_call c = { r, (uint64_t)*(const int64_t *)arg[0], arg[k->nin] };
   (void)workspace;
   if (r->n) yk__cpu_host->parallel_for(r->n, L_GRAIN, draw_piece, &c);
   return YK_OK;

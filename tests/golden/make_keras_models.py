@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,safetensors}.
+Where `again` is beside the outputs, the same inputs give that when they come a second time.
 
 Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...]. Weights are random, batch statistics
 too, so that a layer that is left out or takes the wrong weight shows.
@@ -111,6 +112,13 @@ def encoder_in_time(k, L):
     return k.Model(i, L.GRU(2)(L.TimeDistributed(inner)(i)))
 
 
+def stateful(k, L):
+    """Layers that go on where the batch before ended, with a batch that is known."""
+    i = L.Input((5, 2), batch_size=ROWS)
+    x = L.LSTM(4, stateful=True, return_sequences=True)(i)
+    return k.Model(i, L.SimpleRNN(2, stateful=True)(L.GRU(3, stateful=True, return_sequences=True)(x)))
+
+
 MODELS = {
     "dense": one((5,), lambda L: L.Dense(4, activation="relu")),
     "dense_time": one((3, 5), lambda L: L.Dense(4, activation="sigmoid", use_bias=False)),
@@ -177,6 +185,7 @@ MODELS = {
     "cudnn_lstm": one((6, 3), lambda L: L.LSTM(4)),
     "cudnn_gru": one((6, 3), lambda L: L.GRU(4, return_sequences=True)),
     "cudnn_both_ways": one((6, 3), lambda L: L.Bidirectional(L.LSTM(4, return_sequences=True))),
+    "stateful": stateful,
     "noises": sequential(lambda k, L: L.Input((5,)), lambda k, L: L.GaussianNoise(0.3), lambda k, L: L.GaussianDropout(0.2), lambda k, L: L.AlphaDropout(0.4),
                          lambda k, L: L.ActivityRegularization(l1=0.1, l2=0.2), lambda k, L: L.UnitNormalization()),
     "unit_norm_axis": one((4, 5), lambda L: L.UnitNormalization(axis=1)),
@@ -252,11 +261,13 @@ def main():
                 ins.append(rng.integers(0, 11, shape).astype("int32") if integer else rng.standard_normal(shape).astype("float32"))
             outs = model.predict(ins if len(ins) > 1 else ins[0], verbose=0)
             outs = outs if isinstance(outs, (list, tuple)) else [outs]
+            again = [model.predict(ins[0], verbose=0)] if name == "stateful" else []
             stem = OUT / f"{flavour}-{name}"
             model.save(f"{stem}.h5")
             if name.startswith("cudnn"):
                 as_cudnn(f"{stem}.h5", model)
-            safetensors(stem.with_suffix(".safetensors"), {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)}})
+            safetensors(stem.with_suffix(".safetensors"), {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)},
+                                                         **{f"again{i}": x for i, x in enumerate(again)}})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ("cifar10", "resnet20", "mlp")
-BATCHES = {"cifar10": 128, "resnet20": 128, "mlp": 256, "trivial": 2}
+BATCHES = {"cifar10": 128, "resnet20": 128, "mlp": 256, "lstm": 64, "trivial": 2}
 PACKAGES = {"torch": "torch", "tensorflow": "tensorflow-cpu", "jax": "jax"}  # module: what pip calls it
 
 # Variables from outside that would change what is measured.
@@ -36,6 +36,7 @@ def own(programs, threads):
         return [str(programs / "yoke_step"), "{model}", devices, "{batch}", "{seconds}"]
 
     yield Contender("yoke", "yoke", yoke("cpu:0"), (*MODELS, "trivial"))
+    yield Contender("yoke", "yoke", [str(programs / "yoke_lstm"), "lstm", "{batch}", "{seconds}", str(threads)], ("lstm",))
     yield Contender("floor", "floor", [str(programs / "floor"), "{model}", "{batch}", "{seconds}"], MODELS,
                     {"OMP_NUM_THREADS": str(threads)})
     if threads > 1:
@@ -59,6 +60,10 @@ def peers(python, threads, cache, tuned):
         for mode in modes:
             env = {**common, **(best[module] if tuned else {})}
             yield Contender(f"{module} {mode}", module, peer(script, mode), models.get(mode, every), env)
+    for module, modes in (("torch", ("torch", "torch_cat")), ("tensorflow", ("function", "xla")), ("jax", ("jax",))):
+        for mode in modes:
+            env = {**common, **(best[module] if tuned else {})}
+            yield Contender(f"{module} {mode}", module, [str(python), str(HERE / "peers" / "lstm_step.py"), mode, "{batch}", "{seconds}"], ("lstm",), env)
 
 
 def version_of(python, module):

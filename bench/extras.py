@@ -15,6 +15,7 @@ GOALS = {
                            0.8, True) for d in REDUCED},
     "checkpoint": ("cifar10: cost of a checkpoint every 100 steps", 0.02, False),
     "input": ("resnet20: part of the step that takes its input", 0.01, False),
+    "layers": ("mlp, batch 256: what layers and fit add to a step of the graph", 0.01, False),
     "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
     "slower": ("10,000 steps: step time after them, of that of a fresh session in turn", 1.05, False),
     **{f"predicted {m}": (f"{m} on 2 GPUs: predicted step time, off by", 0.15, False) for m in PREDICTED},
@@ -47,6 +48,10 @@ def input_wait(run, programs, seconds, quick):
     yield "input", max(d["input_ms"] for d in result["split"]) / result["traced_ms"]
 
 
+def layers(run, programs, seconds, quick):
+    yield "layers", run([str(programs / "yoke_layers"), "64" if quick else "256", str(seconds if quick else max(seconds, 20))])["cost"]
+
+
 def predictions(run, programs, seconds, quick):
     """Plan, measure, plan: the machine drifts, so the plan is the mean of one before and one after."""
     yoke, two = str(programs.parent / "yoke"), ["--virtual-gpus", "2", "--json"]
@@ -57,4 +62,4 @@ def predictions(run, programs, seconds, quick):
         yield f"predicted {m}", abs((before + run(plan)["step_ms"]) / 2 / measured - 1)
 
 
-CHECKS = {"updates": updates, "reductions": reductions, "checkpoints": checkpoints, "input": input_wait, "long": long_run, "predictions": predictions}
+CHECKS = {"updates": updates, "reductions": reductions, "checkpoints": checkpoints, "input": input_wait, "layers": layers, "long": long_run, "predictions": predictions}

@@ -1,7 +1,7 @@
-"""PyTorch's and TensorFlow's training step of the recurrent network of yoke_lstm.c.
+"""PyTorch's, TensorFlow's and JAX's training step of the recurrent network of yoke_lstm.c.
 
 Run as `lstm_step.py MODE [BATCH [SECONDS]]`. Modes: torch, torch_cat (both inputs as one batch, which is the same and faster
-there), function (Keras's layer in tf.function), xla (the same compiled by XLA).
+there), function (Keras's layer in tf.function), xla (the same compiled by XLA), jax (a scan, with the inputs' product of all steps before it).
 """
 import sys
 
@@ -63,11 +63,53 @@ def tensorflow_step(mode, batch):
     return "tensorflow " + tf.__version__, lambda: float(step(*x))
 
 
+def jax_step(mode, batch):
+    import jax
+    import jax.numpy as jnp
+    x, y = [jnp.asarray(v) for v in inputs(batch)], jnp.ones((batch, 1))
+    keys = jax.random.split(jax.random.key(0), 3)
+    weights = {"kernel": jax.random.uniform(keys[0], (FEATURES, 4 * UNITS), minval=-0.1, maxval=0.1), "bias": jnp.zeros(4 * UNITS),
+               "recurrent": jax.random.uniform(keys[1], (UNITS, 4 * UNITS), minval=-0.1, maxval=0.1),
+               "dense": jax.random.uniform(keys[2], (2 * UNITS, 1), minval=-0.1, maxval=0.1), "dense_bias": jnp.zeros(1)}
+
+    def last_state(w, v):
+        def cell(state, gates):
+            h, c = state
+            i, f, g, o = jnp.split(gates + h @ w["recurrent"], 4, axis=1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+        zero = jnp.zeros((v.shape[0], UNITS))
+        return jax.lax.scan(cell, (zero, zero), jnp.swapaxes(v @ w["kernel"] + w["bias"], 0, 1))[0][0]
+
+    def loss_of(w, a, b):
+        both = last_state(w, jnp.concatenate([a, b]))
+        logits = jnp.concatenate([both[:batch], both[batch:]], 1) @ w["dense"] + w["dense_bias"]
+        return jnp.mean(jnp.maximum(logits, 0) - logits * y + jnp.log1p(jnp.exp(-jnp.abs(logits))))
+
+    @jax.jit
+    def step(w, m, a, b):
+        loss, grads = jax.value_and_grad(loss_of)(w, a, b)
+        m = jax.tree.map(lambda v, g: 0.9 * v + g, m, grads)
+        return jax.tree.map(lambda p, v: p - common.LEARNING_RATE * v, w, m), m, loss
+
+    state = [weights, jax.tree.map(jnp.zeros_like, weights)]
+
+    def run():
+        state[0], state[1], loss = step(*state, *x)
+        return float(loss)
+
+    return "jax " + jax.__version__, run
+
+
+SYSTEMS = {"torch": torch_step, "torch_cat": torch_step, "function": tensorflow_step, "xla": tensorflow_step, "jax": jax_step}
+
+
 def main():
-    if not 2 <= len(sys.argv) <= 4 or sys.argv[1] not in ("torch", "torch_cat", "function", "xla"):
-        sys.exit(f"usage: {sys.argv[0]} torch|torch_cat|function|xla [BATCH [SECONDS]]")
+    if not 2 <= len(sys.argv) <= 4 or sys.argv[1] not in SYSTEMS:
+        sys.exit(f"usage: {sys.argv[0]} {'|'.join(SYSTEMS)} [BATCH [SECONDS]]")
     batch, seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 64, float(sys.argv[3]) if len(sys.argv) > 3 else 3.0
-    version, step = (torch_step if sys.argv[1].startswith("torch") else tensorflow_step)(sys.argv[1], batch)
+    version, step = SYSTEMS[sys.argv[1]](sys.argv[1], batch)
     common.measure(sys.argv[1], version, "lstm", batch, seconds, step)
 
 

@@ -1,8 +1,8 @@
 /*
  * feeder.c - see feeder.h.
  *
- * A column is one component of the examples on its way to one feed. Tensors are lent to a data set as rows of plain numbers, so that no picture is
- * recognised among them; pictures of a data set are what its queue makes of them.
+ * A column is one component of the examples on its way to one feed. Rows of tensors are copied once, from where they are into the batch; those of a
+ * data set come through a queue, which reads ahead and makes of pictures what networks take.
  */
 #include "keras/feeder.h"
 #include <stdio.h>
@@ -16,7 +16,8 @@ typedef struct column {
   yk_dtype have, want;             /* have NONE: nothing comes, all are 1 */
   yk_shape shape;                  /* of the feed */
   int64_t own, elements;           /* numbers a row: of the component, of the feed */
-  uint32_t component;
+  uint32_t component;              /* of a data set */
+  const char *base;                /* of a tensor: its first row */
   void *raw, *cast;                /* [batch] rows; cast NULL: raw is the feed */
 } column;
 
@@ -24,10 +25,10 @@ struct yk_feeder {
   yk_network *n;
   const yk_examples *e;
   yk_feeder_options o;
-  yk_dataset *own;                 /* of tensors */
-  const yk_dataset *d;
+  const yk_dataset *d;             /* NULL: tensors */
   yk_queue *queue;
-  int64_t rows;
+  int64_t rows, epoch, at;         /* of tensors: examples of this epoch so far */
+  int64_t *order;                  /* [rows] of this epoch; NULL: as they are */
   column *column; uint32_t ncolumns;   /* inputs, targets, weights */
   uint32_t nweights;
   int target_of_class;             /* the column whose classes are weighted; -1: none */
@@ -122,46 +123,62 @@ static yk_code tensor_columns(yk_feeder *f) {
   return YK_OK;
 }
 
-/* ---- a data set of them -------------------------------------------------------------------------------------------------------- */
+/* ---- their rows --------------------------------------------------------------------------------------------------------------- */
 
-/* Rows [from, to) of a column's tensor as [rows, numbers]. */
-static yk_code lend(const yk_feeder *f, const yk_tensor *t, column *c, yk_tensor **out) {
-  size_t bytes = (size_t)c->own * yk_dtype_bytes(c->have);
-  return yk_tensor_wrap(c->have, YK_SHAPE(f->o.to - f->o.from, c->own), (char *)yk_tensor_data(t) + (size_t)f->o.from * bytes, NULL, NULL, out);
+static void find_base(column *c, const yk_tensor *t, int64_t from) {
+  c->base = (const char *)yk_tensor_data(t) + (size_t)(from * c->own) * yk_dtype_bytes(c->have);
 }
 
-static yk_code lend_all(yk_feeder *f, yk_tensor **t, uint32_t *lent) {
+/* Where each column's rows begin. */
+static void find_bases(yk_feeder *f) {
   const yk_compiled *c = f->n->compiled;
   uint32_t at = 0;
-  for (uint32_t i = 0; i < f->n->nin; i++, at++) YK_TRY(lend(f, f->e->x[i], &f->column[at], &t[(*lent)++]));
+  for (uint32_t i = 0; i < f->n->nin; i++) find_base(&f->column[at++], f->e->x[i], f->o.from);
   for (uint32_t i = 0; i < f->n->nout; i++)
-    if (c->target[i].wanted) YK_TRY(lend(f, f->e->y[i], &f->column[at++], &t[(*lent)++]));
+    if (c->target[i].wanted) find_base(&f->column[at++], f->e->y[i], f->o.from);
   for (uint32_t i = 0; at < f->ncolumns && i < f->n->nout; i++) {
     if (!c->target[i].wanted) continue;
-    if (f->column[at].have != YK_NONE) YK_TRY(lend(f, f->e->sample_weight[i], &f->column[at], &t[(*lent)++]));
+    if (f->column[at].have != YK_NONE) find_base(&f->column[at], f->e->sample_weight[i], f->o.from);
     at++;
   }
-  return YK_OK;
 }
 
-static yk_code make_dataset(yk_feeder *f) {
-  yk_tensor *t[YK_MAX_COMPONENTS] = { NULL };
-  char text[YK_MAX_COMPONENTS][16];
-  const char *name[YK_MAX_COMPONENTS];
-  uint32_t n = 0;
-  for (uint32_t i = 0; i < f->ncolumns; i++)
-    if (f->column[i].have != YK_NONE) f->column[i].component = n++;
-  if (n > YK_MAX_COMPONENTS) return YK_FAIL(EUNSUPPORTED, "%u inputs, targets and weights; at most %d", (unsigned)n, YK_MAX_COMPONENTS);
-  for (uint32_t i = 0; i < n; i++) {
-    snprintf(text[i], sizeof text[i], "column %u", (unsigned)i);
-    name[i] = text[i];
+/* An order of its own for each epoch, the same one whenever that epoch is asked for (Fisher, Yates, 1938). */
+static void begin_epoch(yk_feeder *f, int64_t epoch) {
+  uint64_t state = yk__hash(&epoch, sizeof epoch, f->n->self.k->seed);
+  f->epoch = epoch;
+  f->at = 0;
+  for (int64_t i = 0; f->order != NULL && i < f->rows; i++) f->order[i] = i;
+  for (int64_t i = f->rows - 1; f->order != NULL && i > 0; i--) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    int64_t j = (int64_t)((state >> 20) % (uint64_t)(i + 1)), other = f->order[i];
+    f->order[i] = f->order[j];
+    f->order[j] = other;
   }
-  uint32_t lent = 0;
-  yk_code rc = lend_all(f, t, &lent);
-  if (rc == YK_OK) rc = yk_dataset_tensors(n, name, t, &f->own);
-  for (uint32_t i = 0; i < lent; i++) yk_tensor_free(t[i]);
-  f->d = f->own;
-  return rc;
+}
+
+/* `n` rows into the batch at row `to`. */
+static void copy_rows(const yk_feeder *f, int64_t to, int64_t n) {
+  for (uint32_t k = 0; k < f->ncolumns; k++) {
+    const column *c = &f->column[k];
+    size_t bytes = (size_t)c->own * yk_dtype_bytes(c->have);
+    char *out = (char *)c->raw + (size_t)to * bytes;
+    if (c->have == YK_NONE) continue;
+    if (f->order == NULL) memcpy(out, c->base + (size_t)f->at * bytes, (size_t)n * bytes);
+    for (int64_t r = 0; f->order != NULL && r < n; r++) memcpy(out + (size_t)r * bytes, c->base + (size_t)f->order[f->at + r] * bytes, bytes);
+  }
+}
+
+static int64_t take_rows(yk_feeder *f, bool across) {
+  int64_t taken = 0;
+  do {
+    if (f->at == f->rows) begin_epoch(f, f->epoch + 1);
+    int64_t left = f->rows - f->at, n = f->o.batch - taken < left ? f->o.batch - taken : left;
+    copy_rows(f, taken, n);
+    f->at += n;
+    taken += n;
+  } while (across && taken < f->o.batch);
+  return taken;
 }
 
 /* ---- components of a given data set ------------------------------------------------------------------------------------------------- */
@@ -224,34 +241,38 @@ static yk_code find_classes(yk_feeder *f) {
   return YK_OK;
 }
 
+/* Room for what a queue hands out: all components, also those that nobody asked for. */
+static yk_code make_room(yk_feeder *f) {
+  size_t n = f->d != NULL ? yk_dataset_components(f->d) : 0;
+  f->out = yk__calloc(n + 1, sizeof *f->out);
+  if (f->out == NULL) return YK_ENOMEM;
+  for (size_t k = 0; k < n; k++) {
+    yk_desc want = { 0 };
+    for (uint32_t i = 0; i < f->n->nin; i++)
+      if (f->column[i].component == k) want = *yk_sym_desc(f->n->in[i]);
+    yk_desc d = handed_out(f, (uint32_t)k, &want);
+    d.dim[0] = f->o.batch;
+    f->out[k] = yk__alloc((size_t)yk__desc_count(&d) * yk_dtype_bytes((yk_dtype)d.dtype) + 1);
+    if (f->out[k] == NULL) return YK_ENOMEM;
+  }
+  return YK_OK;
+}
+
 static yk_code make_buffers(yk_feeder *f) {
-  size_t ncomponents = yk_dataset_components(f->d);
-  f->out = yk__calloc(ncomponents + 1, sizeof *f->out);
+  size_t rows = (size_t)f->o.batch;
   f->feed = yk__calloc(f->ncolumns + 1u, sizeof *f->feed);
-  if (f->out == NULL || f->feed == NULL) return YK_ENOMEM;
+  if (f->feed == NULL) return YK_ENOMEM;
   for (uint32_t i = 0; i < f->ncolumns; i++) {
     column *c = &f->column[i];
-    size_t rows = (size_t)f->o.batch;
-    if (c->have != YK_NONE && f->out[c->component] == NULL) {
-      f->out[c->component] = yk__alloc(rows * (size_t)c->own * yk_dtype_bytes(c->have) + 1);
-      if (f->out[c->component] == NULL) return YK_ENOMEM;
-    }
-    if (c->have != YK_NONE) c->raw = f->out[c->component];
     bool weight = i >= f->ncolumns - f->nweights;
-    if (weight || c->have != c->want) {
-      c->cast = yk__alloc(rows * (size_t)c->elements * yk_dtype_bytes(c->want) + 1);
-      if (c->cast == NULL) return YK_ENOMEM;
-      if (c->own > f->nwide) f->nwide = c->own;
-    }
+    if (f->d != NULL && c->have != YK_NONE) c->raw = f->out[c->component];
+    else if (c->have != YK_NONE && (c->raw = yk__alloc(rows * (size_t)c->own * yk_dtype_bytes(c->have) + 1)) == NULL) return YK_ENOMEM;
+    if (!weight && c->have == c->want) continue;
+    c->cast = yk__alloc(rows * (size_t)c->elements * yk_dtype_bytes(c->want) + 1);
+    if (c->cast == NULL) return YK_ENOMEM;
+    if (c->own > f->nwide) f->nwide = c->own;
   }
-  for (size_t k = 0; k < ncomponents; k++)                 /* components that nobody asked for are handed out all the same */
-    if (f->out[k] == NULL) {
-      yk_desc d = handed_out(f, (uint32_t)k, &(yk_desc){ 0 });
-      d.dim[0] = f->o.batch;
-      f->out[k] = yk__alloc((size_t)yk__desc_count(&d) * yk_dtype_bytes((yk_dtype)d.dtype) + 1);
-      if (f->out[k] == NULL) return YK_ENOMEM;
-    }
-  f->nwide = f->nwide > 0 ? f->nwide * f->o.batch : 0;
+  f->nwide *= f->o.batch;
   if (f->nwide > 0 && (f->wide = yk__alloc((size_t)f->nwide * sizeof *f->wide)) == NULL) return YK_ENOMEM;
   return YK_OK;
 }
@@ -263,7 +284,7 @@ static yk_code open_queue(yk_feeder *f) {
   o.seed = f->n->self.k->seed;
   o.augment = f->e->augment;
   o.capacity = 2 * f->o.batch;
-  if (f->own == NULL && first->rank == 4 && first->dim[1] > 0 && yk_dataset_shape(f->d).rank == 3) o.image_size = first->dim[1];
+  if (first->rank == 4 && first->dim[1] > 0 && yk_dataset_shape(f->d).rank == 3) o.image_size = first->dim[1];
   return yk_queue_open(f->d, &o, &f->queue);
 }
 
@@ -275,18 +296,27 @@ static yk_code bind(yk_feeder *f) {
   return f->e->dataset != NULL ? component_columns(f) : tensor_columns(f);
 }
 
+/* Tensors: the part of them that is asked for. */
+static yk_code open_rows(yk_feeder *f) {
+  if (f->o.to == 0) f->o.to = f->rows;
+  f->rows = f->o.to - f->o.from;
+  find_bases(f);
+  if (!f->o.shuffle) return YK_OK;
+  f->order = yk__alloc((size_t)f->rows * sizeof *f->order + 1);
+  return f->order != NULL ? YK_OK : YK_ENOMEM;
+}
+
 static yk_code open(yk_feeder *f) {
   YK_TRY(bind(f));
   YK_TRY(find_classes(f));
-  if (f->own == NULL && f->e->dataset == NULL) {
-    if (f->o.to == 0) f->o.to = f->rows;
-    f->rows = f->o.to - f->o.from;
-  }
+  if (f->d == NULL) YK_TRY(open_rows(f));
   if (f->rows == 0) return YK_FAIL(EINVAL, "network '%s': %sno examples", f->n->self.name, f->o.what);
   if (f->o.batch > f->rows) f->o.batch = f->rows;
-  if (f->e->dataset == NULL) YK_TRY(make_dataset(f));
+  YK_TRY(make_room(f));
   YK_TRY(make_buffers(f));
-  return open_queue(f);
+  if (f->d != NULL) return open_queue(f);
+  begin_epoch(f, 0);
+  return YK_OK;
 }
 
 yk_code yk__examples_rows(const yk_network *n, const yk_examples *e, int64_t *rows) {
@@ -321,9 +351,12 @@ void yk__feeder_close(yk_feeder *f) {
   if (f == NULL) return;
   yk_queue_close(f->queue);
   drop_feeds(f);
-  for (uint32_t i = 0; f->out != NULL && i < yk_dataset_components(f->d); i++) yk__free(f->out[i]);
-  for (uint32_t i = 0; i < f->ncolumns; i++) yk__free(f->column[i].cast);
-  yk_dataset_free(f->own);
+  for (uint32_t i = 0; f->out != NULL && f->d != NULL && i < yk_dataset_components(f->d); i++) yk__free(f->out[i]);
+  for (uint32_t i = 0; i < f->ncolumns; i++) {
+    yk__free(f->column[i].cast);
+    if (f->d == NULL) yk__free(f->column[i].raw);
+  }
+  yk__free(f->order);
   yk__free(f->column);
   yk__free(f->out);
   yk__free(f->feed);
@@ -333,7 +366,11 @@ void yk__feeder_close(yk_feeder *f) {
 
 int64_t yk__feeder_rows(const yk_feeder *f) { return f->rows; }
 bool yk__feeder_weighted(const yk_feeder *f) { return f->nweights > 0; }
-yk_code yk__feeder_seek(yk_feeder *f, int64_t epoch) { return yk_queue_seek(f->queue, (yk_position){ .epoch = epoch }); }
+yk_code yk__feeder_seek(yk_feeder *f, int64_t epoch) {
+  if (f->d != NULL) return yk_queue_seek(f->queue, (yk_position){ .epoch = epoch });
+  begin_epoch(f, epoch);
+  return YK_OK;
+}
 
 /* ---- batches ------------------------------------------------------------------------------------------------------------------------------ */
 
@@ -382,7 +419,8 @@ static yk_code wrap(yk_feeder *f, int64_t rows) {
 
 yk_code yk__feeder_next(yk_feeder *f, bool across, const yk_tensor *const **feeds, int64_t *rows) {
   int64_t taken = 0;
-  YK_TRY(yk_queue_take(f->queue, across ? YK_TAKE_ALL : YK_TAKE_IN_EPOCH, f->o.batch, f->out, &taken));
+  if (f->d == NULL) taken = take_rows(f, across);
+  else YK_TRY(yk_queue_take(f->queue, across ? YK_TAKE_ALL : YK_TAKE_IN_EPOCH, f->o.batch, f->out, &taken));
   for (uint32_t i = 0; i < f->ncolumns; i++) {
     column *c = &f->column[i];
     if (i >= f->ncolumns - f->nweights) YK_TRY(fill_weights(f, c, taken));

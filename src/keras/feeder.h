@@ -1,8 +1,7 @@
 /*
  * feeder.h - examples as the feeds of a fit step: in an order, in batches, cast, and weighted.
  *
- * Whatever the examples come as, a queue hands them out (data.h), so that shuffling, epochs and threads that read ahead are those of all other
- * training.
+ * Tensors are read where they are; a data set comes through a queue (data.h), with threads that read ahead.
  */
 #ifndef YK_KERAS_FEEDER_H
 #define YK_KERAS_FEEDER_H

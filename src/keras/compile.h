@@ -51,6 +51,8 @@ typedef struct yk_compiled {
 void yk__compiled_free(yk_compiled *c);
 /* step.c: built when it is first wanted. EINVAL: the network is not compiled. */
 yk_code yk__fit_step(yk_network *n, bool training, bool weighted, yk_fit_step **out) YK_CHECKED;
+/* Was any built yet? */
+bool yk__has_steps(const yk_compiled *c);
 /* Steps of what was built are gone with the session. */
 void yk__steps_free(yk_compiled *c);
 /* From a step's sums to the total loss, and the numbers by name; what an epoch adds up is kept in tally.c. */

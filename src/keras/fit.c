@@ -162,7 +162,7 @@ static yk_code run_batch(yk_training *t, yk_fit_step *step, yk_tally *one, int64
     TELL(t, on_batch_end, (each, t, batch, &t->logs));
   }
   *done += rows;
-  if (t->o->verbose != 1) return YK_OK;
+  if (t->o->verbose != 1 || !t->bar.terminal) return YK_OK;
   yk__logs_clear(&t->logs);
   YK_TRY(log_means(t, &t->tally, ""));
   yk__bar_update(&t->bar, t->o->steps_per_epoch > 0 ? batch + 1 : *done, &t->logs);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "graph/graph.h"
+#include "keras/compile.h"
 #include "keras/engine.h"
 #include "tensor/desc.h"
 
@@ -89,7 +90,8 @@ yk_code yk_network_place(yk_network *n, const yk_network_options *options) {
   if (n == NULL || options == NULL || options->size != sizeof *options)
     return YK_FAIL(EINVAL, "yk_network_place: NULL argument, or options that do not start from YK_NETWORK_OPTIONS_INIT");
   yk_keras *k = n->self.k;
-  if (n->predict != NULL) return YK_FAIL(EINVAL, "network '%s' runs already; place it before its first run", n->self.name);
+  if (n->predict != NULL || (n->compiled != NULL && yk__has_steps(n->compiled)))
+    return YK_FAIL(EINVAL, "network '%s' runs already; place it before its first run", n->self.name);
   if (options->session != NULL && k->session != NULL)
     return YK_FAIL(EINVAL, "the session is open; its options come with the first network that runs");
   if (options->ndevices > YK__MAX_PORTS) return YK_FAIL(EINVAL, "%zu devices; at most %d", options->ndevices, YK__MAX_PORTS);

@@ -281,6 +281,12 @@ void yk__steps_free(yk_compiled *c) {
   c->rate_variable = c->iterations = NULL;
 }
 
+bool yk__has_steps(const yk_compiled *c) {
+  for (int i = 0; i < 4; i++)
+    if (c->step[i / 2][i % 2] != NULL) return true;
+  return false;
+}
+
 yk_code yk__fit_step(yk_network *n, bool training, bool weighted, yk_fit_step **out) {
   yk_compiled *c = n->compiled;
   if (c == NULL) return YK_FAIL(EINVAL, "network '%s' is not compiled: yk_network_compile() gives it losses and an optimizer", n->self.name);

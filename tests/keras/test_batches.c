@@ -122,6 +122,7 @@ static void on_devices(model make, int devices, yk_strategy strategy) {
     run(n, rows, devices > 0 ? &got : &want[rows]);
     if (devices > 0) compare(devices, rows, &got, &want[rows]);
   }
+  CHECK_CODE(yk_network_place(n, &(yk_network_options)YK_NETWORK_OPTIONS_INIT), YK_EINVAL, "runs already; place it before its first run");
   yk_keras_free(k);
 }
 

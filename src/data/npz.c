@@ -1,152 +1,29 @@
 /*
  * npz.c - NumPy's .npz archives: zip files of .npy members, stored or deflated.
  *
- * The directory at the end of the file is what counts; a member's own header is only stepped over. A stored member is read in place,
- * a deflated one is inflated into memory, to exactly the size that the directory declares; the checksums of both are verified first.
+ * A stored member is read in place, a deflated one is inflated into memory; the checksums of both are verified first.
  */
-#include <inttypes.h>
 #include <string.h>
-#include <zlib.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/formats.h"
 #include "data/npy.h"
-
-enum { END = 22, END64 = 56, LOCATOR64 = 20, ENTRY = 46, LOCAL = 30, COMMENT = 65535, NAME = 256, CHUNK = 1 << 16,
-      MOST_DIRECTORY = 1 << 24 };
-enum { STORED = 0, DEFLATED = 8 };
-#define NONE32 0xFFFFFFFFu
-
-typedef struct yk_member { char name[NAME]; unsigned method, flags; uint32_t crc; int64_t packed, bytes, at; } yk_member;
-typedef struct yk_directory { int64_t at, bytes; uint64_t entries; } yk_directory;
+#include "data/zip.h"
 
 bool yk__name_is_npz(const char *name) {
   return yk__ends_with(name, ".npz");
 }
 
-static yk_code damaged(const yk_file *f, int64_t at, const char *why) {
-  return YK_FAIL(ECORRUPT, "'%s': %s (offset %" PRId64 ")", f->path, why, at);
-}
-
-/* The end record of archives beyond 4 GiB. */
-static yk_code find_end64(const yk_file *f, int64_t end, yk_directory *d) {
-  uint8_t b[END64];
-  if (end < LOCATOR64 + END64) return damaged(f, end, "the zip directory is said to be elsewhere, but nothing says where");
-  YK_TRY(yk__file_read(f, end - LOCATOR64, b, LOCATOR64));
-  if (memcmp(b, "PK\6\7", 4) != 0) return damaged(f, end - LOCATOR64, "expected the locator of a zip64 directory");
-  uint64_t at = yk__le64(b + 8);
-  if (at > (uint64_t)(f->bytes - END64))
-    return damaged(f, end - LOCATOR64, "the zip64 directory is said to be beyond the end of the file");
-  YK_TRY(yk__file_read(f, (int64_t)at, b, END64));
-  if (memcmp(b, "PK\6\6", 4) != 0) return damaged(f, (int64_t)at, "expected a zip64 directory");
-  uint64_t bytes = yk__le64(b + 40), begin = yk__le64(b + 48);
-  if (bytes > (uint64_t)f->bytes || begin > (uint64_t)f->bytes)
-    return damaged(f, (int64_t)at, "the zip64 directory is larger than the file");
-  *d = (yk_directory){ .at = (int64_t)begin, .bytes = (int64_t)bytes, .entries = yk__le64(b + 32) };
-  return YK_OK;
-}
-
-/* The end record is the last thing in the file but for a comment. */
-static yk_code find_directory(const yk_file *f, yk_directory *d) {
-  int64_t n = f->bytes < END + COMMENT ? f->bytes : END + COMMENT;
-  if (n < END) return YK_FAIL(ECORRUPT, "'%s' has %" PRId64 " bytes, too few for a zip archive", f->path, f->bytes);
-  uint8_t *tail = yk__alloc((size_t)n);
-  if (tail == NULL) return YK_ENOMEM;
-  yk_code rc = yk__file_read(f, f->bytes - n, tail, n);
-  int64_t k = n - END;
-  while (rc == YK_OK && k >= 0 && memcmp(tail + k, "PK\5\6", 4) != 0) k--;
-  if (rc == YK_OK && k < 0)
-    rc = YK_FAIL(ECORRUPT, "'%s' has no zip directory at its end; it is cut off or no .npz file", f->path);
-  if (rc == YK_OK) {
-    const uint8_t *e = tail + k;
-    *d = (yk_directory){ .at = yk__le32(e + 16), .bytes = yk__le32(e + 12), .entries = yk__le16(e + 10) };
-    if (yk__le32(e + 16) == NONE32 || yk__le16(e + 10) == 0xFFFF) rc = find_end64(f, f->bytes - n + k, d);
-  }
-  yk__free(tail);
-  if (rc == YK_OK && (d->bytes > MOST_DIRECTORY || d->at > f->bytes - d->bytes))
-    rc = damaged(f, d->at, "the zip directory does not fit in the file");
-  return rc;
-}
-
-/* Sizes that 32 bits cannot hold are in an extra field, in this order, each only if it is needed. */
-static bool take_extra(const uint8_t *p, int64_t n, uint32_t bytes, uint32_t packed, uint32_t at, yk_member *m) {
-  int64_t *want[3] = { bytes == NONE32 ? &m->bytes : NULL, packed == NONE32 ? &m->packed : NULL, at == NONE32 ? &m->at : NULL };
-  if (want[0] == NULL && want[1] == NULL && want[2] == NULL) return true;
-  for (; n >= 4; n -= 4 + yk__le16(p + 2), p += 4 + yk__le16(p + 2)) {
-    int64_t len = yk__le16(p + 2), used = 4;
-    if (len + 4 > n) return false;
-    if (yk__le16(p) != 1) continue;
-    for (int k = 0; k < 3; k++) {
-      if (want[k] == NULL) continue;
-      if (used + 8 > len + 4 || yk__le64(p + used) > (uint64_t)INT64_MAX) return false;
-      *want[k] = (int64_t)yk__le64(p + used);
-      used += 8;
-    }
-    return true;
-  }
-  return false;
-}
-
-/* One entry of the directory; *size of it. */
-static yk_code take_entry(const yk_file *f, const uint8_t *p, int64_t left, int64_t at, yk_member *m, int64_t *size) {
-  if (left < ENTRY || memcmp(p, "PK\1\2", 4) != 0) return damaged(f, at, "expected an entry of the zip directory");
-  int64_t name = yk__le16(p + 28), extra = yk__le16(p + 30), comment = yk__le16(p + 32);
-  *size = ENTRY + name + extra + comment;
-  if (*size > left) return damaged(f, at, "an entry of the zip directory goes beyond its end");
-  *m = (yk_member){ .flags = yk__le16(p + 8), .method = yk__le16(p + 10), .crc = yk__le32(p + 16), .packed = yk__le32(p + 20),
-                    .bytes = yk__le32(p + 24), .at = yk__le32(p + 42) };
-  if (name >= NAME) return damaged(f, at, "a member's name is too long");
-  memcpy(m->name, p + ENTRY, (size_t)name);
-  if (!take_extra(p + ENTRY + name, extra, yk__le32(p + 24), yk__le32(p + 20), yk__le32(p + 42), m))
-    return damaged(f, at, "an entry of the zip directory lacks its 64-bit sizes");
-  if (m->flags & 1u) return YK_FAIL(EUNSUPPORTED, "'%s': member '%s' is encrypted", f->path, m->name);
-  return YK_OK;
-}
-
-/* Where the member's bytes begin: behind its own header, whose name and extra field may have other lengths. */
-static yk_code find_bytes(const yk_file *f, yk_member *m) {
-  uint8_t b[LOCAL];
-  if (m->at > f->bytes - LOCAL) return damaged(f, m->at, "a member is said to be beyond the end of the file");
-  YK_TRY(yk__file_read(f, m->at, b, LOCAL));
-  if (memcmp(b, "PK\3\4", 4) != 0) return damaged(f, m->at, "expected the header of a member");
-  m->at += LOCAL + yk__le16(b + 26) + yk__le16(b + 28);
-  if (m->packed > f->bytes - m->at) return damaged(f, m->at, "a member goes beyond the end of the file");
-  if (m->method == STORED && m->packed != m->bytes) return damaged(f, m->at, "a stored member has two different sizes");
-  if (m->method == STORED || m->method == DEFLATED) return YK_OK;
-  return YK_FAIL(EUNSUPPORTED, "'%s': member '%s' is compressed by method %u; known are 0 (stored) and 8 (deflated)", f->path,
-                 m->name, m->method);
-}
-
-static yk_code check_sum(const yk_file *f, const yk_member *m, uint32_t got) {
-  if (got == m->crc) return YK_OK;
-  return YK_FAIL(ECORRUPT, "'%s': member '%s' (offset %" PRId64 ") has checksum %08x, expected %08x", f->path, m->name, m->at,
-                 got, m->crc);
-}
-
-static yk_code check_stored(const yk_file *f, const yk_member *m) {
-  uint8_t *chunk = yk__alloc(CHUNK);
-  uLong crc = crc32(0, NULL, 0);
-  yk_code rc = chunk != NULL ? YK_OK : YK_ENOMEM;
-  for (int64_t done = 0, n; rc == YK_OK && done < m->bytes; done += n) {
-    n = m->bytes - done < CHUNK ? m->bytes - done : CHUNK;
-    rc = yk__file_read(f, m->at + done, chunk, n);
-    if (rc == YK_OK) crc = crc32_z(crc, chunk, (size_t)n);
-  }
-  yk__free(chunk);
-  return rc == YK_OK ? check_sum(f, m, (uint32_t)crc) : rc;
-}
-
 /* A member as an array of its own, which opens the file once more where it stays there. */
-static yk_code read_member(const yk_file *f, yk_member *m, yk_column *c) {
+static yk_code read_member(const yk_file *f, yk_zip_member *m, yk_column *c) {
   yk_array *a = &c->array;
-  YK_TRY(find_bytes(f, m));
+  YK_TRY(yk__zip_find(f, m));
   yk_code rc = yk__file_open(f->path, &a->file);
-  if (rc == YK_OK && m->method == DEFLATED) {
-    rc = yk__inflate(&(yk_packed){ .f = f, .at = m->at, .packed = m->packed, .raw = 1 }, &a->block, m->bytes);
-    if (rc == YK_OK) rc = check_sum(f, m, (uint32_t)crc32_z(crc32(0, NULL, 0), a->block, (size_t)m->bytes));
+  if (rc == YK_OK && !m->stored) {
+    rc = yk__zip_extract(f, m, &a->block);
     yk__file_rest(&a->file);
   } else if (rc == YK_OK) {
-    rc = check_stored(f, m);
+    rc = yk__zip_check(f, m);
   }
   if (rc == YK_OK) {
     rc = yk__npy_read(&(yk_npy){ .who = f->path, .at = a->block != NULL ? 0 : m->at, .bytes = m->bytes }, a);
@@ -157,25 +34,8 @@ static yk_code read_member(const yk_file *f, yk_member *m, yk_column *c) {
   return rc;
 }
 
-typedef struct yk_members { yk_member *m; uint32_t n, cap; } yk_members;
-
-static yk_code list_members(const yk_file *f, yk_members *l) {
-  yk_directory d = { 0 };
-  YK_TRY(find_directory(f, &d));
-  uint8_t *all = yk__alloc((size_t)d.bytes + 1);
-  if (all == NULL) return YK_ENOMEM;
-  yk_code rc = yk__file_read(f, d.at, all, d.bytes);
-  for (int64_t p = 0, size = 0; rc == YK_OK && p < d.bytes && l->n < d.entries; p += size) {
-    yk_member m;
-    rc = take_entry(f, all + p, d.bytes - p, d.at + p, &m, &size);
-    if (rc == YK_OK && !YK_PUSH(l->m, l->n, l->cap, m)) rc = YK_ENOMEM;
-  }
-  yk__free(all);
-  return rc;
-}
-
 /* Which part to take, as yk__pick_files does it with files; *best: the highest rank of a test there is. */
-static yk_code choose_part(yk_ask *a, const yk_members *l, int *best) {
+static yk_code choose_part(yk_ask *a, const yk_zip *l, int *best) {
   uint32_t arrays = 0, tests = 0;
   for (uint32_t i = 0; i < l->n; i++) {
     int rank = yk__test_rank(l->m[i].name);
@@ -194,7 +54,7 @@ static yk_code choose_part(yk_ask *a, const yk_members *l, int *best) {
   return YK_OK;
 }
 
-static yk_code read_members(const yk_file *f, const yk_members *l, int best, yk_split split, yk_column *column, uint32_t *n) {
+static yk_code read_members(const yk_file *f, const yk_zip *l, int best, yk_split split, yk_column *column, uint32_t *n) {
   for (uint32_t i = 0; i < l->n; i++) {
     if (!yk__name_is_npy(l->m[i].name) || !yk__is_part(yk__test_rank(l->m[i].name), best, best > 0 ? split : YK_TRAIN)) continue;
     if (*n == YK_MAX_COMPONENTS) return YK_FAIL(EINVAL, "'%s' has more than %d arrays of one part", f->path, YK_MAX_COMPONENTS);
@@ -207,12 +67,12 @@ static yk_code read_members(const yk_file *f, const yk_members *l, int best, yk_
 
 static yk_code open_archive(yk_ask *a, const char *path, yk_dataset **out) {
   yk_column column[YK_MAX_COMPONENTS];
-  yk_members l = { 0 };
+  yk_zip l = { 0 };
   yk_file f;
   uint32_t n = 0;
   int best = 0;
   YK_TRY(yk__file_open(path, &f));
-  yk_code rc = list_members(&f, &l);
+  yk_code rc = yk__zip_list(&f, &l);
   if (rc == YK_OK) rc = choose_part(a, &l, &best);
   if (rc == YK_OK) rc = read_members(&f, &l, best, a->split, column, &n);
   yk__free(l.m);

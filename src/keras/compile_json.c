@@ -28,6 +28,12 @@ static yk_code refuse(const reader *r, const char *key, const json_t *v) {
 }
 
 static const char *text_in(const json_t *o, const char *key) { return json_string_value(json_object_get(o, key)); }
+/* A function by name: a text, or as an archive has it. */
+static const char *function_in(const json_t *v) {
+  const char *class = text_in(v, "class_name");
+  if (json_is_string(v)) return json_string_value(v);
+  return class != NULL && strcmp(class, "function") == 0 ? text_in(v, "config") : NULL;
+}
 static double number_in(const json_t *o, const char *key, double otherwise) {
   const json_t *v = json_object_get(o, key);
   return json_is_number(v) ? json_number_value(v) : otherwise;
@@ -46,8 +52,8 @@ static yk_code read_loss(reader *r, uint32_t output, const json_t *v) {
   yk_loss *l = &r->loss[r->nlosses];
   const json_t *c = json_object_get(v, "config");
   if (v == NULL || json_is_null(v)) return YK_OK;
-  const char *name = json_is_string(v) ? json_string_value(v) : class_of(v);
-  if (name != NULL && strcmp(name, "LossFunctionWrapper") == 0) name = text_in(c, "fn");
+  const char *name = function_in(v) != NULL ? function_in(v) : class_of(v);
+  if (name != NULL && strcmp(name, "LossFunctionWrapper") == 0) name = function_in(json_object_get(c, "fn"));
   if (name == NULL || yk__measure(name, YK__LOSS) == NULL || r->nlosses == YK__MAX_PORTS) return refuse(r, "loss", v);
   *l = (yk_loss){ .output = r->n->out[output].layer->name, .name = name, .from_logits = json_is_true(json_object_get(c, "from_logits")),
                   .label_smoothing = number_in(c, "label_smoothing", 0), .delta = number_in(c, "delta", 0) };
@@ -79,9 +85,10 @@ static yk_code read_weights(reader *r, const json_t *v) {
 
 static yk_code read_metric(reader *r, uint32_t output, const json_t *v, bool weighted) {
   const json_t *c = json_object_get(v, "config");
-  const char *out = r->n->out[output].layer->name, *name = json_is_string(v) ? json_string_value(v) : class_of(v), *label = text_in(c, "name");
+  const char *out = r->n->out[output].layer->name, *name = function_in(v) != NULL ? function_in(v) : class_of(v), *label = text_in(c, "name");
   if (json_is_null(v)) return YK_OK;
-  if (name != NULL && (strcmp(name, "MeanMetricWrapper") == 0 || strcmp(name, "SumOverBatchSizeMetricWrapper") == 0)) name = text_in(c, "fn");
+  if (name != NULL && (strcmp(name, "MeanMetricWrapper") == 0 || strcmp(name, "SumOverBatchSizeMetricWrapper") == 0))
+    name = function_in(json_object_get(c, "fn"));
   bool plain = name != NULL && yk__named_in("accuracy|acc|crossentropy|ce", name);
   if (name == NULL || (!plain && yk__measure(name, YK__METRIC) == NULL) || r->nmetrics == MOST) return refuse(r, "a metric", v);
   size_t n = strlen(out);
@@ -161,7 +168,8 @@ static yk_code read_optimizer(reader *r, const json_t *v) {
 /* ---- the whole ------------------------------------------------------------------------------------------------------------------------ */
 
 static yk_code read(reader *r, const json_t *root) {
-  YK_TRY(read_optimizer(r, json_object_get(root, "optimizer_config")));
+  const json_t *optimizer = json_object_get(root, "optimizer_config");
+  YK_TRY(read_optimizer(r, optimizer != NULL ? optimizer : json_object_get(root, "optimizer")));
   YK_TRY(read_losses(r, json_object_get(root, "loss")));
   YK_TRY(read_weights(r, json_object_get(root, "loss_weights")));
   YK_TRY(read_metrics(r, json_object_get(root, "metrics"), false));

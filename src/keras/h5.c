@@ -81,15 +81,19 @@ static bool heap_ends(const uint8_t *heap, uint64_t left) {
 }
 
 /* All heaps in the file; what is none of them looks like one in eight bytes by chance no more often than never. */
-static bool heaps_end(const char *path, size_t n) {
+static bool heaps_end(const uint8_t *bytes, size_t n) {
   static const uint8_t mark[8] = { 'G', 'C', 'O', 'L', 1, 0, 0, 0 };
+  for (size_t at = 0; at + 16 <= n; at += 8)
+    if (memcmp(bytes + at, mark, sizeof mark) == 0 && !heap_ends(bytes + at, n - at)) return false;
+  return true;
+}
+
+static bool file_ends(const char *path, size_t n) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  uint8_t *bytes = fd >= 0 && n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  bool good = true;
+  void *bytes = fd >= 0 && n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   if (fd >= 0) close(fd);
   if (bytes == MAP_FAILED) return true;                    /* the library will tell what is wrong with it */
-  for (size_t at = 0; good && at + 16 <= n; at += 8)
-    if (memcmp(bytes + at, mark, sizeof mark) == 0) good = heap_ends(bytes + at, n - at);
+  bool good = heaps_end(bytes, n);
   munmap(bytes, n);
   return good;
 }
@@ -100,19 +104,33 @@ static yk_code open_locked(const char *path, yk_h5 *f) {
   if (!S_ISREG(st.st_mode)) return YK_FAIL(EIO, "'%s' is not a regular file", path);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
   if (H5Fis_hdf5(path) <= 0) return foreign(path);
-  if (!heaps_end(path, (size_t)st.st_size)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", path);
+  if (!file_ends(path, (size_t)st.st_size)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", path);
   f->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
   return f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
 }
 
-yk_code yk__h5_open(const char *path, yk_h5 **out) {
+/* The library works on a copy of the bytes, so that they may go. It wants a name that no file has, and takes files of one name for one file. */
+static yk_code open_bytes_locked(const void *bytes, size_t n, yk_h5 *f) {
+  char name[64];
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  if (!heaps_end(bytes, n)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", f->path);
+  hid_t how = H5Pcreate(H5P_FILE_ACCESS);
+  bool good = how >= 0 && H5Pset_fapl_core(how, 1 << 16, 0) >= 0 && H5Pset_file_image(how, (void *)(uintptr_t)bytes, n) >= 0;
+  snprintf(name, sizeof name, "file in memory for %p", (void *)f);
+  if (good) f->id = H5Fopen(name, H5F_ACC_RDONLY, how);
+  if (how >= 0) H5Pclose(how);
+  return good && f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
+}
+
+/* bytes NULL: the file of that name. */
+static yk_code open_either(const char *path, const void *bytes, size_t n, yk_h5 **out) {
   yk_h5 *f = yk__calloc(1, sizeof *f);
   if (f == NULL || (f->path = yk__strdup(path)) == NULL) {
     yk__free(f);
     return YK_ENOMEM;
   }
   yk__lock(&yk__h5_lock);
-  yk_code rc = open_locked(path, f);
+  yk_code rc = bytes != NULL ? open_bytes_locked(bytes, n, f) : open_locked(path, f);
   yk__unlock(&yk__h5_lock);
   if (rc == YK_OK) *out = f;
   else {
@@ -121,6 +139,10 @@ yk_code yk__h5_open(const char *path, yk_h5 **out) {
   }
   return rc;
 }
+
+yk_code yk__h5_open(const char *path, yk_h5 **out) { return open_either(path, NULL, 0, out); }
+yk_code yk__h5_open_bytes(const char *name, const void *bytes, size_t n, yk_h5 **out) { return open_either(name, bytes, n, out); }
+const char *yk__h5_name(const yk_h5 *f) { return f->path; }
 
 void yk__h5_close(yk_h5 *f) {
   if (f == NULL) return;

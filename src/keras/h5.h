@@ -8,6 +8,7 @@
 #define YK_KERAS_H5_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <yoke/tensor.h>
 
@@ -16,7 +17,11 @@ typedef struct yk_texts { char **at; uint32_t n; } yk_texts;
 
 /* ENOTFOUND, EIO, ECORRUPT (no HDF5 file; what begins like a web page or a text is told). *out: yk__h5_close(). */
 yk_code yk__h5_open(const char *path, yk_h5 **out) YK_CHECKED;
+/* The same for a file in memory, which is copied. `name`: what messages call it. */
+yk_code yk__h5_open_bytes(const char *name, const void *bytes, size_t n, yk_h5 **out) YK_CHECKED;
 void    yk__h5_close(yk_h5 *f);
+/* What messages call it. */
+const char *yk__h5_name(const yk_h5 *f);
 /* Is there a group or a data set of that path, "model_weights/dense_1"? */
 bool    yk__h5_has(const yk_h5 *f, const char *path);
 /* Attribute `name` of the group at `path` ("/" is the root). *out: the caller's, NULL if there is none; ECORRUPT if it is no text. */
@@ -39,6 +44,8 @@ yk_code yk__h5_put_texts(yk_h5_out *f, const char *path, const char *name, const
 yk_code yk__h5_put_tensor(yk_h5_out *f, const char *path, const yk_tensor *t) YK_CHECKED;
 /* To the disk, whole or not at all. EIO names file and reason. */
 yk_code yk__h5_save(yk_h5_out *f, const char *path) YK_CHECKED;
+/* All bytes of the file instead, the caller's. */
+yk_code yk__h5_bytes(yk_h5_out *f, char **out, size_t *n) YK_CHECKED;
 /* Why the library failed last, ": reason" or ""; with the lock held. Returns buf. */
 enum { YK__H5_WHY = 208 };
 char *yk__h5_why(char buf[YK__H5_WHY]);

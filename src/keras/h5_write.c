@@ -161,12 +161,17 @@ static yk_code image(yk_h5_out *f, char **out, size_t *bytes) {
   return YK_OK;
 }
 
+yk_code yk__h5_bytes(yk_h5_out *f, char **out, size_t *n) {
+  yk__lock(&yk__h5_lock);
+  yk_code rc = image(f, out, n);
+  yk__unlock(&yk__h5_lock);
+  return rc;
+}
+
 yk_code yk__h5_save(yk_h5_out *f, const char *path) {
   char *all = NULL;
   size_t n = 0;
-  yk__lock(&yk__h5_lock);
-  yk_code rc = image(f, &all, &n);
-  yk__unlock(&yk__h5_lock);
+  yk_code rc = yk__h5_bytes(f, &all, &n);
   if (rc == YK_OK) rc = yk__disk_write(path, 1, &(yk_piece){ all, n });
   yk__free(all);
   return rc;

@@ -25,5 +25,7 @@ json_t *yk__config_write(const yk_layer *l, int major);
 /* Class and config, of a layer that another one wraps. */
 json_t *yk__layer_write(const yk_layer *l, int major);
 yk_code yk__network_write(const yk_network *n, char **out) YK_CHECKED;
+/* The same for an archive, with a training config (compile_json.h) or NULL. */
+yk_code yk__network_write_archive(const yk_network *n, const char *training, char **out) YK_CHECKED;
 
 #endif

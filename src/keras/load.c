@@ -13,6 +13,8 @@
 #include "keras/cudnn_weights.h"
 #include "keras/h5.h"
 #include "keras/json.h"
+#include "keras/layout3.h"
+#include "keras/load.h"
 #include "keras/state_file.h"
 #include "keras/weights.h"
 #include "tensor/desc.h"
@@ -23,7 +25,7 @@ static void path_of(char out[1024], const char *root, const char *group, const c
   snprintf(out, 1024, "%s%s%.300s%s%.600s", root, root[0] ? "/" : "", group, weight ? "/" : "", weight ? weight : "");
 }
 
-static yk_code read_weight(const yk_h5 *f, const char *what, const char *path, yk_weight_ref *m) {
+yk_code yk__weight_read(const yk_h5 *f, const char *what, const char *path, yk_weight_ref *m) {
   char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
   YK_TRY(yk__h5_tensor(f, path, &m->value));
   const yk_desc *d = yk_tensor_desc(m->value);
@@ -42,7 +44,7 @@ static yk_code read_group(const yk_h5 *f, const char *what, const char *root, co
                    (unsigned)n);
   for (uint32_t i = 0; i < n; i++) {
     path_of(path, root, group, names->at[i]);
-    YK_TRY(read_weight(f, what, path, &m[i]));
+    YK_TRY(yk__weight_read(f, what, path, &m[i]));
   }
   return yk__cudnn_convert(m, n);
 }
@@ -104,7 +106,7 @@ static yk_code read_named(const yk_h5 *f, const char *what, const char *root, co
   return YK_OK;
 }
 
-static yk_code put_values(const yk_weights *m) {
+yk_code yk__weights_put(const yk_weights *m) {
   for (uint32_t i = 0; i < m->n; i++) YK_TRY(yk_layer_set_weight(m->at[i].layer, m->at[i].weight->name, m->at[i].value));
   return YK_OK;
 }
@@ -126,7 +128,7 @@ static yk_code load_weights(const yk_h5 *f, const char *path, yk_network *n, mat
   YK_TRY(yk__h5_texts(f, root[0] ? root : "/", "layer_names", &groups));
   yk_code rc = groups.n > 0 ? match_groups(f, path, root, &groups, n, how, &m)
                             : YK_FAIL(ECORRUPT, "%s: no weights of Keras: there is no list layer_names", path);
-  if (rc == YK_OK) rc = put_values(&m);
+  if (rc == YK_OK) rc = yk__weights_put(&m);
   for (uint32_t i = 0; i < m.n; i++) yk_tensor_free(m.at[i].value);
   yk__free(m.at);
   yk__texts_free(&groups);
@@ -138,8 +140,9 @@ static yk_code load_weights(const yk_h5 *f, const char *path, yk_network *n, mat
 yk_code yk_network_load_weights(yk_network *n, const char *path) {
   yk_h5 *f;
   if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights: NULL argument");
+  if (yk__archive_is(path)) return yk__archive_load_weights(n, path);
   YK_TRY(yk__h5_open(path, &f));
-  yk_code rc = load_weights(f, path, n, &(match){ .by_name = false });
+  yk_code rc = yk__layout3_is(f) ? yk__layout3_load(f, n) : load_weights(f, path, n, &(match){ .by_name = false });
   yk__h5_close(f);
   return rc;
 }
@@ -171,14 +174,19 @@ static yk_code tell(yk_code rc, const yk_network *n, const char *what) {
   return YK_OK;
 }
 
-/* How it is trained. What cannot be taken over is told, and does not keep the network from being used. */
+yk_code yk__training_load(const yk_h5 *f, const char *what, const char *text, yk_network *n,
+                          yk_code (*state)(const yk_h5 *f, const char *what, yk_network *n)) {
+  if (text == NULL) return YK_OK;
+  YK_TRY(tell(yk__compile_read(n, what, text), n, "is not compiled as its file says"));
+  return n->compiled != NULL ? tell(state(f, what, n), n, "has an optimizer that begins anew") : YK_OK;
+}
+
 static yk_code load_training(const yk_h5 *f, const char *path, yk_network *n) {
   char *config = NULL;
-  yk_code rc = yk__h5_text(f, "/", "training_config", &config);
-  if (rc == YK_OK && config != NULL) rc = yk__compile_read(n, path, config);
+  YK_TRY(yk__h5_text(f, "/", "training_config", &config));
+  yk_code rc = yk__training_load(f, path, config, n, yk__state_load);
   yk__free(config);
-  YK_TRY(tell(rc, n, "is not compiled as its file says"));
-  return n->compiled != NULL ? tell(yk__state_load(f, path, n), n, "has an optimizer that begins anew") : YK_OK;
+  return rc;
 }
 
 static yk_code load_model(const yk_h5 *f, const char *path, yk_keras *k, yk_network **out) {
@@ -207,6 +215,7 @@ yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) {
   yk_h5 *f;
   if (k == NULL || path == NULL || out == NULL) return YK_FAIL(EINVAL, "yk_network_load: NULL argument");
   YK_TRY(yk_keras_status(k));
+  if (yk__archive_is(path)) return yk__archive_load(k, path, out);
   YK_TRY(yk__h5_open(path, &f));
   yk_code rc = load_model(f, path, k, out);
   yk__h5_close(f);

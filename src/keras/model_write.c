@@ -67,25 +67,31 @@ static json_t *attention_call(const yk_network *n, const yk_layer *l, const yk_c
 
 /* ---- layers and networks -------------------------------------------------------------------------------------------------------- */
 
-static json_t *network(const yk_network *n, int major);
+static json_t *network(const yk_network *n, int major, bool modules);
 
-static json_t *layer(const yk_network *n, int major, const yk_layer *l) {
+static const char *module_of(const yk_layer *l) { return l->network != NULL ? "keras.src.models.functional" : "keras.layers"; }
+
+/* modules: where its class is to be found, which archives tell of all layers and older files of those inside of others. */
+static json_t *layer(const yk_network *n, int major, bool modules, const yk_layer *l) {
   json_t *nodes = json_array();
   for (uint32_t i = 0; i < l->ncall; i++)
     if (yk__network_calls(n, l, i) && l->call[i].nin > 0)
       json_array_append_new(nodes, major >= 3                                       ? arguments(n, l, &l->call[i])
                                    : l->class == &yk__class_multi_head_attention ? attention_call(n, l, &l->call[i])
                                                                                  : ports(n, major, l->call[i].nin, l->call[i].in, true));
-  return json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name,
-                   "config", l->network != NULL ? network(l->network, major) : yk__config_write(l, major), "inbound_nodes",
-                   nodes);
+  json_t *o = json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name, "config",
+                        l->network != NULL ? network(l->network, major, modules) : yk__config_write(l, major), "inbound_nodes", nodes);
+  if (!modules || o == NULL) return o;
+  json_object_set_new(o, "module", json_string(module_of(l)));
+  json_object_set_new(o, "registered_name", l->network != NULL ? json_string("Functional") : json_null());
+  return o;
 }
 
 json_t *yk__layer_write(const yk_layer *l, int major) {
-  json_t *config = l->network != NULL ? network(l->network, major) : yk__config_write(l, major);
+  json_t *config = l->network != NULL ? network(l->network, major, major >= 3) : yk__config_write(l, major);
   json_t *o = json_pack("{s:s, s:o, s:n}", "class_name", l->network != NULL ? "Functional" : l->class->name, "config", config, "registered_name");
   if (l->network == NULL || major >= 3)
-    json_object_set_new(o, "module", json_string(l->network != NULL ? "keras.src.models.functional" : "keras.layers"));
+    json_object_set_new(o, "module", json_string(module_of(l)));
   return o;
 }
 
@@ -95,10 +101,10 @@ static json_t *ends(const yk_network *n, int major, uint32_t count, const yk_sym
 }
 
 /* The config of a network: NULL if there was no memory. */
-static json_t *network(const yk_network *n, int major) {
+static json_t *network(const yk_network *n, int major, bool modules) {
   json_t *layers = json_array();
   for (uint32_t i = 0; i < n->nlayer; i++)
-    if (json_array_append_new(layers, layer(n, major, n->layer[i])) != 0) {
+    if (json_array_append_new(layers, layer(n, major, modules, n->layer[i])) != 0) {
       json_decref(layers);
       return NULL;
     }
@@ -106,9 +112,8 @@ static json_t *network(const yk_network *n, int major) {
                    "input_layers", ends(n, major, n->nin, n->in), "output_layers", ends(n, major, n->nout, n->out));
 }
 
-yk_code yk__network_write(const yk_network *n, char **out) {
-  json_t *config = network(n, n->major),
-         *root = config != NULL ? json_pack("{s:s, s:o}", "class_name", "Functional", "config", config) : NULL;
+/* root is taken over. */
+static yk_code dump(const yk_network *n, json_t *root, char **out) {
   size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(17), bytes = root != NULL ? json_dumpb(root, NULL, 0, flags) : 0;
   char *text = bytes > 0 ? yk__calloc(bytes + 1, 1) : NULL;
   if (text != NULL) json_dumpb(root, text, bytes, flags);
@@ -120,4 +125,33 @@ yk_code yk__network_write(const yk_network *n, char **out) {
   if (text == NULL) return YK_ENOMEM;
   *out = text;
   return YK_OK;
+}
+
+yk_code yk__network_write(const yk_network *n, char **out) {
+  json_t *config = network(n, n->major, false);
+  return dump(n, config != NULL ? json_pack("{s:s, s:o}", "class_name", "Functional", "config", config) : NULL, out);
+}
+
+/* A training config as an archive has it: the optimizer under another name, and classes with their modules. */
+static json_t *compile_config(const char *training) {
+  json_t *c = json_loads(training, 0, NULL), *o = json_object_get(c, "optimizer_config"), *loss = json_object_get(c, "loss"), *each;
+  const char *key;
+  json_object_set_new(o, "module", json_string("keras.optimizers"));
+  json_object_set_new(o, "registered_name", json_null());
+  json_object_set(c, "optimizer", o);
+  json_object_del(c, "optimizer_config");
+  json_object_del(c, "sample_weight_mode");
+  if (json_object_get(loss, "class_name") != NULL) json_object_set_new(loss, "module", json_string("keras.losses"));
+  else json_object_foreach(loss, key, each)
+    if (json_is_object(each)) json_object_set_new(each, "module", json_string("keras.losses"));
+  return c;
+}
+
+yk_code yk__network_write_archive(const yk_network *n, const char *training, char **out) {
+  json_t *config = network(n, 3, true), *root = NULL;
+  if (config != NULL)
+    root = json_pack("{s:s, s:s, s:o, s:s}", "module", "keras.src.models.functional", "class_name", "Functional", "config", config,
+                     "registered_name", "Functional");
+  if (root != NULL && training != NULL) json_object_set_new(root, "compile_config", compile_config(training));
+  return dump(n, root, out);
 }

@@ -10,6 +10,8 @@
 #include "keras/compile_json.h"
 #include "keras/h5.h"
 #include "keras/json.h"
+#include "keras/layout3.h"
+#include "keras/load.h"
 #include "keras/state_file.h"
 #include "keras/weights.h"
 
@@ -96,13 +98,20 @@ static yk_code put_model(yk_h5_out *f, yk_network *n) {
   return rc == YK_OK ? put_training(f, n) : rc;
 }
 
+static bool ends_with(const char *path, const char *end) {
+  size_t n = strlen(path), e = strlen(end);
+  return n >= e && strcmp(path + n - e, end) == 0;
+}
+
 static yk_code save(yk_network *n, const char *path, bool whole) {
   yk_h5_out *f;
   if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "saving a network: NULL argument");
   YK_TRY(yk_keras_status(n->self.k));
+  if (whole && ends_with(path, ".keras")) return yk__archive_save(n, path);
+  bool layout3 = !whole && n->major >= 3 && ends_with(path, ".weights.h5");
   YK_TRY(yk__h5_new(&f));
-  yk_code rc = put_versions(f, n, "/");
-  if (rc == YK_OK) rc = whole ? put_model(f, n) : put_weights(f, "", n);
+  yk_code rc = layout3 ? yk__layout3_save(f, n) : put_versions(f, n, "/");
+  if (rc == YK_OK && !layout3) rc = whole ? put_model(f, n) : put_weights(f, "", n);
   if (rc == YK_OK) rc = yk__h5_save(f, path);
   yk__h5_drop(f);
   return rc;

@@ -12,7 +12,7 @@
 #include "keras/state.h"
 #include "tensor/desc.h"
 
-static const char GROUP[] = "optimizer_weights";
+static const char GROUP[] = "optimizer_weights", GROUP3[] = "optimizer/vars";
 
 /* What Keras calls slot i. */
 static const char *slot_name(const yk_optimizer *o, int i, int major) {
@@ -43,7 +43,7 @@ static const char *optimizer_name(const yk_optimizer *o, int major) {
 
 /* ---- saving ---------------------------------------------------------------------------------------------------------------- */
 
-typedef struct saving { yk_h5_out *f; yk_network *n; yk_weights all; yk_texts names; int slots; } saving;
+typedef struct saving { yk_h5_out *f; yk_network *n; yk_weights all; yk_texts names; int slots; bool numbered; } saving;
 
 /* One more value, under the name that fmt gives. */
 YK_PRINTF(3, 4) static yk_code put(saving *s, const yk_tensor *t, const char *fmt, ...) {
@@ -53,6 +53,7 @@ YK_PRINTF(3, 4) static yk_code put(saving *s, const yk_tensor *t, const char *fm
   vsnprintf(name, sizeof name, fmt, ap);
   va_end(ap);
   snprintf(path, sizeof path, "%s/%s", GROUP, name);
+  if (s->numbered) snprintf(path, sizeof path, "%s/%u", GROUP3, (unsigned)s->names.n);
   s->names.at[s->names.n] = yk__strdup(name);
   if (s->names.at[s->names.n] == NULL) return YK_ENOMEM;
   s->names.n++;
@@ -100,7 +101,7 @@ static yk_code put_all(saving *s) {
     uint32_t a = i / inner, b = i % inner;
     YK_TRY(by_weight ? put_slot(s, a, (int)b) : put_slot(s, b, (int)a));
   }
-  return yk__h5_put_texts(s->f, GROUP, "weight_names", &s->names);
+  return s->numbered ? YK_OK : yk__h5_put_texts(s->f, GROUP, "weight_names", &s->names);
 }
 
 /* Is there anything yet? */
@@ -116,14 +117,14 @@ static yk_code is_known(const yk_network *n, const yk_weights *all, int slots, b
   return YK_OK;
 }
 
-yk_code yk__state_save(yk_h5_out *f, yk_network *n) {
-  saving s = { .f = f, .n = n, .slots = yk__state_slots(&n->compiled->optimizer) };
+static yk_code save_state(yk_h5_out *f, yk_network *n, bool numbered) {
+  saving s = { .f = f, .n = n, .numbered = numbered, .slots = yk__state_slots(&n->compiled->optimizer) };
   bool known = false;
   yk_code rc = yk__trained_weights(n, &s.all);
   if (rc == YK_OK) rc = is_known(n, &s.all, s.slots, &known);
   if (rc == YK_OK && known) {
     s.names.at = yk__calloc((size_t)s.all.n * (size_t)s.slots + 2, sizeof *s.names.at);
-    rc = s.names.at != NULL ? yk__h5_put_group(f, GROUP) : YK_ENOMEM;
+    rc = s.names.at != NULL ? yk__h5_put_group(f, numbered ? GROUP3 : GROUP) : YK_ENOMEM;
     if (rc == YK_OK) rc = put_all(&s);
   }
   yk__texts_free(&s.names);
@@ -131,13 +132,16 @@ yk_code yk__state_save(yk_h5_out *f, yk_network *n) {
   return rc;
 }
 
+yk_code yk__state_save(yk_h5_out *f, yk_network *n) { return save_state(f, n, false); }
+yk_code yk__state_save3(yk_h5_out *f, yk_network *n) { return save_state(f, n, true); }
+
 /* ---- loading ---------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct loading { const yk_h5 *f; const char *what; yk_network *n; yk_weights all; yk_texts names; int slots; } loading;
+typedef struct loading { const yk_h5 *f; const char *what, *group; yk_network *n; yk_weights all; yk_texts names; int slots; } loading;
 
 static yk_code tensor_of(const loading *l, uint32_t i, yk_tensor **out) {
   char path[1024];
-  snprintf(path, sizeof path, "%s/%.900s", GROUP, l->names.at[i]);
+  snprintf(path, sizeof path, "%s/%.900s", l->group, l->names.at[i]);
   return yk__h5_tensor(l->f, path, out);
 }
 
@@ -162,12 +166,9 @@ static yk_code take_iterations(const loading *l) {
   return YK_OK;
 }
 
-static yk_code take_all(const loading *l) {
-  bool rate = l->names.n > 1 && strstr(l->names.at[1], "learning_rate") != NULL;
-  bool by_weight = (rate || strncmp(l->names.at[0], "iteration:", 10) == 0) && l->n->compiled->optimizer.kind != YK_OPT_RMSPROP;
-  uint32_t first = rate ? 2 : 1, total = l->all.n * (uint32_t)l->slots, inner = by_weight ? (uint32_t)l->slots : l->all.n;
-  if (strstr(l->names.at[0], "iter") == NULL && strstr(l->names.at[0], "Variable") == NULL)
-    return YK_FAIL(ECORRUPT, "%s: optimizer weights begin with '%s'; expected a number of iterations", l->what, l->names.at[0]);
+/* `first` values stand before the slots. */
+static yk_code take_all(const loading *l, uint32_t first, bool by_weight) {
+  uint32_t total = l->all.n * (uint32_t)l->slots, inner = by_weight ? (uint32_t)l->slots : l->all.n;
   if (l->names.n < first + total)
     return YK_FAIL(ECORRUPT, "%s: %u optimizer weights; expected %u for %u weights that are trained", l->what, (unsigned)l->names.n,
                    (unsigned)(first + total), (unsigned)l->all.n);
@@ -177,14 +178,41 @@ static yk_code take_all(const loading *l) {
   return YK_OK;
 }
 
-yk_code yk__state_load(const yk_h5 *f, const char *what, yk_network *n) {
-  loading l = { .f = f, .what = what, .n = n, .slots = yk__state_slots(&n->compiled->optimizer) };
-  if (!yk__h5_has(f, GROUP)) return YK_OK;
-  yk_code rc = yk__h5_texts(f, GROUP, "weight_names", &l.names);
+/* Which order it is shows in the first names. */
+static yk_code take_named(const loading *l) {
+  bool rate = l->names.n > 1 && strstr(l->names.at[1], "learning_rate") != NULL;
+  bool by_weight = (rate || strncmp(l->names.at[0], "iteration:", 10) == 0) && l->n->compiled->optimizer.kind != YK_OPT_RMSPROP;
+  if (strstr(l->names.at[0], "iter") == NULL && strstr(l->names.at[0], "Variable") == NULL)
+    return YK_FAIL(ECORRUPT, "%s: optimizer weights begin with '%s'; expected a number of iterations", l->what, l->names.at[0]);
+  return take_all(l, rate ? 2 : 1, by_weight);
+}
+
+/* "0", "1", ...: as many as there are. */
+static yk_code number_names(loading *l) {
+  uint32_t cap = 0;
+  for (;;) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/%u", GROUP3, (unsigned)l->names.n);
+    if (!yk__h5_has(l->f, path)) return YK_OK;
+    char *name = yk__strdup(path + sizeof GROUP3);
+    if (name != NULL && YK_PUSH(l->names.at, l->names.n, cap, name)) continue;
+    yk__free(name);
+    return YK_ENOMEM;
+  }
+}
+
+static yk_code load_state(const yk_h5 *f, const char *what, yk_network *n, const char *group, bool numbered) {
+  loading l = { .f = f, .what = what, .group = group, .n = n, .slots = yk__state_slots(&n->compiled->optimizer) };
+  if (!yk__h5_has(f, group)) return YK_OK;
+  yk_code rc = numbered ? number_names(&l) : yk__h5_texts(f, group, "weight_names", &l.names);
   if (rc == YK_OK) rc = yk__trained_weights(n, &l.all);
-  if (rc == YK_OK && l.names.n > 0) rc = take_all(&l);
+  if (rc == YK_OK && l.names.n > 0)
+    rc = numbered ? take_all(&l, 2, n->compiled->optimizer.kind != YK_OPT_RMSPROP) : take_named(&l);
   if (rc != YK_OK) yk__state_free(n->compiled);
   yk__texts_free(&l.names);
   yk__free(l.all.at);
   return rc;
 }
+
+yk_code yk__state_load(const yk_h5 *f, const char *what, yk_network *n) { return load_state(f, what, n, GROUP, false); }
+yk_code yk__state_load3(const yk_h5 *f, const char *what, yk_network *n) { return load_state(f, what, n, GROUP3, true); }

@@ -191,6 +191,21 @@ static yk_code reset_states(yk_network *n, yk_layer *dense) {
 }
 static yk_code save(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save(n, file); }
 static yk_code save_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_save_weights(n, weights); }
+static yk_code save_archive(yk_network *n, yk_layer *dense) {
+  char path[160];
+  yk_keras *other;
+  yk_network *loaded;
+  (void)dense;
+  snprintf(path, sizeof path, "%s/m.keras", folder);
+  yk_code rc = yk_network_save(n, path);
+  if (rc == YK_OK) rc = yk_keras_new(1, &other);
+  if (rc == YK_OK) {
+    rc = yk_network_load(other, path, &loaded);
+    yk_keras_free(other);
+  }
+  unlink(path);
+  return rc;
+}
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
 static yk_code load_by_name(yk_network *n, yk_layer *dense) {
   size_t loaded = 0;
@@ -226,6 +241,7 @@ static yk_code call_reset_states(void) { return with_network(reset_states); }
 static yk_code call_predict(void) { return with_network(predict); }
 static yk_code call_save(void) { return with_network(save); }
 static yk_code call_save_weights(void) { return with_network(save_weights); }
+static yk_code call_save_archive(void) { return with_network(save_archive); }
 static yk_code call_load(void) { return with_network(load); }
 static yk_code call_load_by_name(void) { return with_network(load_by_name); }
 static yk_code call_load_weights(void) { return with_network(load_weights); }
@@ -323,6 +339,7 @@ const fault_case fault_keras[] = {
   FILES("yk_network_save", call_save),
   FILES("yk_network_save_weights", call_save_weights),
   FILES("yk_network_load", call_load),
+  FILES("yk_network_save", call_save_archive),
   FILES("yk_network_load_weights", call_load_weights),
   FILES("yk_network_load_weights_by_name", call_load_by_name),
   { 0 },

@@ -55,7 +55,7 @@ def go_on(path, k):
     values = safetensors(VALUES.parent / "keras_resumes" / path.with_suffix(".safetensors").name.removeprefix("resume_"))
     k.backend.clear_session()
     m = k.models.load_model(path)
-    if k is keras3:
+    if k is keras3 and path.suffix == ".h5":
         rebuild_optimizer(m, path)
     losses = []
     for _ in range(5):
@@ -67,7 +67,7 @@ def go_on(path, k):
 
 def main():
     bad = checked = 0
-    for path in sorted(pathlib.Path(sys.argv[1]).glob("resume_*.h5")):
+    for path in sorted([*pathlib.Path(sys.argv[1]).glob("resume_*.h5"), *pathlib.Path(sys.argv[1]).glob("resume_*.keras")]):
         checked += 1
         try:
             worst = go_on(path, keras3 if "keras3" in path.name else keras2)
@@ -77,7 +77,7 @@ def main():
         except Exception as e:  # noqa: BLE001
             print(f"{path.name}: {str(e).splitlines()[0][:300]}")
         bad += 1
-    for path in sorted(pathlib.Path(sys.argv[1]).glob("keras*.h5")):
+    for path in sorted([*pathlib.Path(sys.argv[1]).glob("keras*.h5"), *pathlib.Path(sys.argv[1]).glob("keras*.keras")]):
         values = safetensors(VALUES / path.with_suffix(".safetensors").name)
         ins, outs = numbered(values, "in"), numbered(values, "out")
         for name, k in (("Keras 2", keras2), ("Keras 3", keras3)):

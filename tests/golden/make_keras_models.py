@@ -2,7 +2,7 @@
 """Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,safetensors}.
 Where `again` is beside the outputs, the same inputs give that when they come a second time.
 
-Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...]. Weights are random, batch statistics
+Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...], then make_keras_models.py archives. Weights are random, batch statistics
 too, so that a layer that is left out or takes the wrong weight shows.
 """
 import json
@@ -243,7 +243,21 @@ def as_cudnn(path, model):
                 group[name] = value
 
 
+ARCHIVES = ("dense", "conv2d_same", "batch_norm", "embedding", "lstm", "gru", "bidirectional_own", "siamese", "nested", "residual", "encoder_in_time",
+            "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared")
+
+
+def archives():
+    """The same models of Keras 3 as .keras archives."""
+    for name in ARCHIVES:
+        keras3.backend.clear_session()
+        keras3.models.load_model(OUT / f"keras3-{name}.h5", compile=False).save(OUT / f"keras3-{name}.keras")
+
+
 def main():
+    if sys.argv[1:] == ["archives"]:
+        archives()
+        return
     wanted = set(sys.argv[1:]) or set(MODELS)
     OUT.mkdir(exist_ok=True)
     for flavour, k in (("keras2", keras2), ("keras3", keras3)):

@@ -9,7 +9,7 @@
 #include <yoke/yoke.h>
 #include "store/safetensors.h"
 
-enum { LEAST = 119 };              /* files there are, or more */
+enum { LEAST = 16 + 119 };              /* files there are, or more */
 #define TOLERANCE 1e-5
 
 static const char *folder(void) {
@@ -82,14 +82,14 @@ static void predict(const char *name, uint32_t ndevices, const char *file, const
 }
 
 /* A saved file is read once more. */
-static void one(const char *name, uint32_t ndevices, const char *saved) {
+static void one(const char *name, const char *ending, uint32_t ndevices, const char *saved) {
   char file[1024], again[1024];
-  snprintf(file, sizeof file, "%s/%s.h5", folder(), name);
+  snprintf(file, sizeof file, "%s/%s%s", folder(), name, ending);
   if (saved == NULL) {
     predict(name, ndevices, file, NULL);
     return;
   }
-  snprintf(again, sizeof again, "%s/%s.h5", saved, name);
+  snprintf(again, sizeof again, "%s/%s%s", saved, name, ending);
   predict(name, ndevices, file, again);
   predict(name, ndevices, again, NULL);
   if (getenv("YOKE_SAVED") == NULL) unlink(again);
@@ -100,10 +100,12 @@ static void all(uint32_t ndevices, const char *saved) {
   int n = 0;
   assert_non_null(d);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
-    char *dot = strstr(e->d_name, ".h5");
+    char *dot = strstr(e->d_name, ".h5"), ending[16];
+    if (dot == NULL) dot = strstr(e->d_name, ".keras");
     if (dot == NULL) continue;
+    snprintf(ending, sizeof ending, "%.15s", dot);
     *dot = '\0';
-    one(e->d_name, ndevices, saved);
+    one(e->d_name, ending, ndevices, saved);
     n++;
   }
   closedir(d);

@@ -11,7 +11,7 @@
 #include "keras/weights.h"
 #include "store/safetensors.h"
 
-enum { LEAST = 24, STEPS = 5 };
+enum { LEAST = 32, STEPS = 5 };
 #define TOLERANCE 1e-4
 
 static const char *folder(void) {
@@ -92,11 +92,11 @@ static void resume(const char *name, const char *file, const char *saved, uint32
 }
 
 /* A file that only went through: Keras itself is to go on with it. */
-static void pass_on(const char *name, const char *file, const char *saved) {
+static void pass_on(const char *name, const char *ending, const char *file, const char *saved) {
   char path[1024];
   yk_keras *k;
   yk_network *n;
-  snprintf(path, sizeof path, "%s/resume_%s.h5", saved, name);
+  snprintf(path, sizeof path, "%s/resume_%s%s", saved, name, ending);
   CHECK_OK(yk_keras_new(1, &k));
   CHECK_OK(yk_network_load(k, file, &n));
   CHECK_OK(yk_network_save(n, path));
@@ -108,14 +108,17 @@ static void all(uint32_t ndevices, bool again) {
   int n = 0;
   assert_non_null(d);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
-    char file[1024], saved[] = "/tmp/yoke-resume-XXXXXX", *dot = strstr(e->d_name, ".h5");
+    char file[1024], saved[] = "/tmp/yoke-resume-XXXXXX", path[64], ending[16], *dot = strstr(e->d_name, ".h5");
+    if (dot == NULL) dot = strstr(e->d_name, ".keras");
     if (dot == NULL) continue;
+    snprintf(ending, sizeof ending, "%.15s", dot);
     *dot = '\0';
-    snprintf(file, sizeof file, "%s/%s.h5", folder(), e->d_name);
-    int fd = again ? mkstemp(saved) : -1;
-    resume(e->d_name, file, again ? saved : NULL, ndevices);
-    if (again) unlink(saved), close(fd);
-    if (again && getenv("YOKE_SAVED") != NULL) pass_on(e->d_name, file, getenv("YOKE_SAVED"));
+    snprintf(file, sizeof file, "%s/%s%s", folder(), e->d_name, ending);
+    if (again) assert_non_null(mkdtemp(saved));
+    snprintf(path, sizeof path, "%s/m%s", saved, ending);
+    resume(e->d_name, file, again ? path : NULL, ndevices);
+    if (again) unlink(path), rmdir(saved);
+    if (again && getenv("YOKE_SAVED") != NULL) pass_on(e->d_name, ending, file, getenv("YOKE_SAVED"));
     n++;
   }
   closedir(d);

@@ -50,7 +50,7 @@ static yk_code find_directory(const yk_file *f, yk_directory *d) {
   int64_t k = n - END;
   while (rc == YK_OK && k >= 0 && memcmp(tail + k, "PK\5\6", 4) != 0) k--;
   if (rc == YK_OK && k < 0)
-    rc = YK_FAIL(ECORRUPT, "'%s' has no zip directory at its end; it is cut off or no .npz file", f->path);
+    rc = YK_FAIL(ECORRUPT, "'%s' has no zip directory at its end; it is cut off or no archive", f->path);
   if (rc == YK_OK) {
     const uint8_t *e = tail + k;
     *d = (yk_directory){ .at = yk__le32(e + 16), .bytes = yk__le32(e + 12), .entries = yk__le16(e + 10) };

@@ -15,7 +15,7 @@
 #include "store/zip_write.h"
 
 static const char CONFIG[] = "config.json", METADATA[] = "metadata.json", WEIGHTS[] = "model.weights.h5";
-enum { MOST_TEXT = 1 << 28 };
+enum { MOST_TEXT = 1 << 28, MOST_PACKED = 100 };          /* what is large and packed to less than a hundredth is no weights */
 
 bool yk__archive_is(const char *path) {
   char head[4] = "";
@@ -50,7 +50,8 @@ static yk_code extract(archive *a, const char *name, int64_t most, void **out, s
     yk_zip_member *m = &a->zip.m[i];
     if (strcmp(m->name, name) != 0) continue;
     YK_TRY(yk__zip_find(&a->f, m));
-    if (m->bytes > most) return YK_FAIL(ECORRUPT, "'%s': member '%s' is said to have %lld bytes", a->f.path, name, (long long)m->bytes);
+    if (m->bytes > most || (!m->stored && m->bytes > MOST_TEXT && m->bytes / MOST_PACKED > m->packed))
+      return YK_FAIL(ECORRUPT, "'%s': member '%s' is said to have %lld bytes", a->f.path, name, (long long)m->bytes);
     YK_TRY(yk__zip_extract(&a->f, m, out));
     *n = (size_t)m->bytes;
     return YK_OK;

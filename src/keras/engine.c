@@ -143,18 +143,28 @@ yk_code yk_layer_weight(yk_layer *l, const char *name, yk_tensor **out) {
   return yk_tensor_from((yk_dtype)w->desc.dtype, yk__desc_shape(&w->desc), yk_tensor_data(w->value), out);
 }
 
-yk_code yk_layer_set_weight(yk_layer *l, const char *name, const yk_tensor *value) {
+yk_code yk__weight_take(yk_layer *l, yk_weight *w, yk_tensor *value) {
   char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
+  yk_code rc = YK_OK;
+  if (yk_tensor_desc(value)->dtype != w->desc.dtype || !yk__desc_same_shape(yk_tensor_desc(value), &w->desc))
+    rc = YK_FAIL(EINVAL, "weight '%s' of layer '%s' is %s; the value is %s", w->name, l->name,
+                 yk__desc_text(&w->desc, want, sizeof want), yk__desc_text(yk_tensor_desc(value), have, sizeof have));
+  else if (w->variable != NULL) rc = yk_variable_set(l->k->session, w->variable, value);
+  else {
+    yk_tensor *before = w->value;
+    w->value = value;
+    value = before;
+  }
+  yk_tensor_free(value);
+  return rc;
+}
+
+yk_code yk_layer_set_weight(yk_layer *l, const char *name, const yk_tensor *value) {
   yk_tensor *copy = NULL;
   if (l == NULL || name == NULL || value == NULL) return YK_FAIL(EINVAL, "yk_layer_set_weight: NULL argument");
   yk_weight *w = yk__weight_find(l, name);
   if (w == NULL) return no_such_weight(l, name);
-  if (yk_tensor_desc(value)->dtype != w->desc.dtype || !yk__desc_same_shape(yk_tensor_desc(value), &w->desc))
-    return YK_FAIL(EINVAL, "weight '%s' of layer '%s' is %s; the value is %s", name, l->name,
-                   yk__desc_text(&w->desc, want, sizeof want), yk__desc_text(yk_tensor_desc(value), have, sizeof have));
-  if (w->variable != NULL) return yk_variable_set(l->k->session, w->variable, value);
-  YK_TRY(yk_tensor_from((yk_dtype)w->desc.dtype, yk__desc_shape(&w->desc), yk_tensor_data(value), &copy));
-  yk_tensor_free(w->value);
-  w->value = copy;
-  return YK_OK;
+  const yk_desc *d = yk_tensor_desc(value);
+  YK_TRY(yk_tensor_from((yk_dtype)d->dtype, yk__desc_shape(d), yk_tensor_data(value), &copy));
+  return yk__weight_take(l, w, copy);
 }

@@ -16,6 +16,8 @@
 yk_code yk__keras_start(yk_keras *k, const yk_network *n) YK_CHECKED;
 /* The session is there; variables that are new in the graph have their first values, those of layers the layers' ones. */
 yk_code yk__keras_ready(yk_keras *k) YK_CHECKED;
+/* A value that the weight takes over, also if it does not fit: EINVAL. */
+yk_code yk__weight_take(yk_layer *l, yk_weight *w, yk_tensor *value) YK_CHECKED;
 /* The variable of a weight in the graph; NULL: nothing that was built uses it. */
 yk_variable *yk__weight_variable(const yk_layer *l, const yk_weight *w);
 

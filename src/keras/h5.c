@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "tensor/desc.h"
 
 struct yk_h5 { hid_t id; char *path; };
 
@@ -153,15 +154,17 @@ void yk__h5_close(yk_h5 *f) {
   yk__free(f);
 }
 
-/* Each part of the path is asked for, since the library fails where one in the middle lacks. */
+/* Each part of the path is asked for, since the library fails where one in the middle lacks. Links that lead elsewhere are not followed: a model
+ * must not make its reader open other files. */
 static bool has_locked(const yk_h5 *f, const char *path) {
   char part[1024];
+  H5L_info_t link;
   for (size_t n = 0; path[n] != '\0';) {
     n += strcspn(path + n, "/");
     if (n >= sizeof part) return false;
     memcpy(part, path, n);
     part[n] = '\0';
-    if (n > 0 && H5Lexists(f->id, part, H5P_DEFAULT) <= 0) return false;
+    if (n > 0 && (H5Lget_info(f->id, part, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)) return false;
     n += path[n] == '/';
   }
   return true;
@@ -218,7 +221,7 @@ static yk_code read_texts(const yk_h5 *f, const char *path, hid_t a, hid_t type,
 
 /* Attribute of a group; *there: is it? A list of no elements may be of any type. */
 static yk_code attribute(const yk_h5 *f, const char *path, const char *name, yk_texts *out, bool *there) {
-  *there = H5Aexists_by_name(f->id, path, name, H5P_DEFAULT) > 0;
+  *there = has_locked(f, path) && H5Aexists_by_name(f->id, path, name, H5P_DEFAULT) > 0;
   H5Eclear2(H5E_DEFAULT);
   if (!*there) return YK_OK;
   hid_t a = H5Aopen_by_name(f->id, path, name, H5P_DEFAULT, H5P_DEFAULT);
@@ -276,25 +279,49 @@ yk_code yk__h5_texts(const yk_h5 *f, const char *path, const char *name, yk_text
 
 /* ---- data sets ------------------------------------------------------------------------------------------------------------------- */
 
-static yk_code tensor_locked(const yk_h5 *f, const char *path, hid_t d, yk_tensor **out) {
+/* Are the numbers in this file, and readable without code that is loaded for them? */
+static bool is_plain(hid_t d) {
+  hid_t made = H5Dget_create_plist(d);
+  bool plain = made >= 0 && H5Pget_layout(made) != H5D_VIRTUAL && H5Pget_external_count(made) == 0;
+  for (int i = 0, n = plain ? H5Pget_nfilters(made) : 0; i < n && plain; i++) {
+    unsigned flags;
+    size_t nothing = 0;
+    H5Z_filter_t filter = H5Pget_filter2(made, (unsigned)i, &flags, &nothing, NULL, 0, NULL, NULL);
+    plain = filter >= 0 && filter < H5Z_FILTER_RESERVED;
+  }
+  if (made >= 0) H5Pclose(made);
+  return plain;
+}
+
+/* What a data set becomes here. */
+static yk_code describe(const yk_h5 *f, const char *path, hid_t d, yk_desc *out) {
   hsize_t dim[H5S_MAX_RANK];
   hid_t space = H5Dget_space(d), type = H5Dget_type(d);
   int rank = H5Sget_simple_extent_ndims(space);
   H5T_class_t class = H5Tget_class(type);
   size_t bytes = H5Tget_size(type);
   yk_shape s = { .rank = rank < 0 ? 0 : (uint32_t)rank };
-  yk_code rc = YK_OK;
-  if (rank < 0 || rank > YK_MAX_RANK || (class != H5T_FLOAT && class != H5T_INTEGER))
-    rc = fail(f, YK_ECORRUPT, path, "no numbers of at most 8 dimensions");
-  else H5Sget_simple_extent_dims(space, dim, NULL);
-  for (int i = 0; i < rank && rc == YK_OK; i++) s.dim[i] = (int64_t)dim[i];
+  bool good = rank >= 0 && rank <= YK_MAX_RANK && (class == H5T_FLOAT || class == H5T_INTEGER);
+  if (good) H5Sget_simple_extent_dims(space, dim, NULL);
+  for (int i = 0; good && i < rank; i++) s.dim[i] = (int64_t)dim[i];
   H5Sclose(space);
   H5Tclose(type);
-  YK_TRY(rc);
+  if (!good) return fail(f, YK_ECORRUPT, path, "no numbers of at most 8 dimensions");
+  if (!is_plain(d))
+    return YK_FAIL(ECORRUPT, "%s: %s is kept outside the file or packed in a way of its own; a model has its weights in itself",
+                   f->path, path);
   yk_dtype dtype = class == H5T_FLOAT ? YK_F32 : bytes > 4 ? YK_I64 : YK_I32;
-  hid_t memory = dtype == YK_F32 ? H5T_NATIVE_FLOAT : dtype == YK_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+  if (yk__shape_check(dtype, &s, 0) != YK_OK) return YK_FAIL(ECORRUPT, "%s: %s has impossible dimensions", f->path, path);
+  *out = yk__desc(dtype, s);
+  return YK_OK;
+}
+
+static yk_code tensor_locked(const yk_h5 *f, const char *path, hid_t d, yk_tensor **out) {
+  yk_desc desc;
+  YK_TRY(describe(f, path, d, &desc));
   yk_tensor *t = NULL;
-  YK_TRY(yk_tensor_new(dtype, s, &t));
+  hid_t memory = desc.dtype == YK_F32 ? H5T_NATIVE_FLOAT : desc.dtype == YK_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+  YK_TRY(yk__tensor_unset((yk_dtype)desc.dtype, yk__desc_shape(&desc), &t));
   if (yk_tensor_count(t) > 0 && H5Dread(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, yk_tensor_data(t)) < 0) {
     yk_tensor_free(t);
     return fail(f, YK_ECORRUPT, path, "a data set cannot be read");
@@ -303,9 +330,20 @@ static yk_code tensor_locked(const yk_h5 *f, const char *path, hid_t d, yk_tenso
   return YK_OK;
 }
 
+static hid_t find_set(const yk_h5 *f, const char *path) { return has_locked(f, path) ? H5Dopen2(f->id, path, H5P_DEFAULT) : -1; }
+
+yk_code yk__h5_desc(const yk_h5 *f, const char *path, yk_desc *out) {
+  yk__lock(&yk__h5_lock);
+  hid_t d = find_set(f, path);
+  yk_code rc = d < 0 ? fail(f, YK_ECORRUPT, path, "there is no such data set") : describe(f, path, d, out);
+  if (d >= 0) H5Dclose(d);
+  yk__unlock(&yk__h5_lock);
+  return rc;
+}
+
 yk_code yk__h5_tensor(const yk_h5 *f, const char *path, yk_tensor **out) {
   yk__lock(&yk__h5_lock);
-  hid_t d = has_locked(f, path) ? H5Dopen2(f->id, path, H5P_DEFAULT) : -1;
+  hid_t d = find_set(f, path);
   yk_code rc = d < 0 ? fail(f, YK_ECORRUPT, path, "there is no such data set") : tensor_locked(f, path, d, out);
   if (d >= 0) H5Dclose(d);
   yk__unlock(&yk__h5_lock);

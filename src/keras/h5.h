@@ -29,7 +29,9 @@ yk_code yk__h5_text(const yk_h5 *f, const char *path, const char *name, char **o
 /* A list of texts, of fixed or variable length, put together where it was split into name0, name1, ...; none is an empty list. */
 yk_code yk__h5_texts(const yk_h5 *f, const char *path, const char *name, yk_texts *out) YK_CHECKED;
 void    yk__texts_free(yk_texts *t);
-/* A data set of floats or integers as f32 or i32, i64. */
+/* A data set of floats or integers as f32 or i32, i64; and only what it is, before so much memory is taken as a file asks for. Only what is in this
+ * very file counts: links out of it are as if they were not there, data kept elsewhere is ECORRUPT. */
+yk_code yk__h5_desc(const yk_h5 *f, const char *path, yk_desc *out) YK_CHECKED;
 yk_code yk__h5_tensor(const yk_h5 *f, const char *path, yk_tensor **out) YK_CHECKED;
 
 /* ---- writing: h5_write.c ------------------------------------------------------------------------------------------------------ */

@@ -168,6 +168,7 @@ struct yk_network {
   yk_layer self;                   /* what is called to use it inside another network */
   uint32_t nin, nout;
   int major;                       /* of the Keras whose files it was read from or is saved for, 2 or 3 */
+  bool sequential;                 /* it was read as Keras's class Sequential; it is written as a functional one */
   yk_sym *in, *out;
   yk_call_ref *call; uint32_t ncall, call_cap;     /* in an order in which they can be built */
   yk_layer **layer;  uint32_t nlayer, layer_cap;   /* in Keras's order */

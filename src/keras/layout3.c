@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "base/str.h"
 #include "keras/json.h"
 #include "keras/load.h"
 
-enum { PATH = 1024, CLASSES = 64 };
+enum { PATH = 1024, NAME = 100 };
 
 typedef struct walk { const yk_h5 *f; yk_layout3_fn each; void *arg; } walk;
 
@@ -49,34 +50,38 @@ static yk_code walk_layer(const walk *w, yk_layer *l, const char *base) {
   return YK_OK;
 }
 
-typedef struct counts { char name[CLASSES][64]; uint32_t used[CLASSES], n; } counts;
-
-static uint32_t count(counts *c, const char *name) {
-  for (uint32_t i = 0; i < c->n; i++)
-    if (strcmp(c->name[i], name) == 0) return ++c->used[i];
-  if (c->n < CLASSES) snprintf(c->name[c->n++], 64, "%s", name);
-  return 0;
+/* The path of the next layer of a class: "layers/dense", then "layers/dense_1". */
+static yk_code group_of(yk_map *seen, const char *base, const char *class, char out[PATH]) {
+  char name[NAME];
+  uint32_t n = 0;
+  yk__snake_case(class, name, sizeof name);
+  if (!yk__map_get(seen, name, &n)) snprintf(out, PATH, "%.800s/layers/%s", base, name);
+  else snprintf(out, PATH, "%.800s/layers/%s_%u", base, name, (unsigned)n);
+  return yk__map_set(seen, name, n + 1) ? YK_OK : YK_ENOMEM;
 }
 
-static void group_of(counts *c, const char *base, const char *class, char out[PATH]) {
-  char name[64];
-  yk__snake_case(class, name, sizeof name);
-  uint32_t again = count(c, name);
-  if (again == 0) snprintf(out, PATH, "%.800s/layers/%s", base, name);
-  else snprintf(out, PATH, "%.800s/layers/%s_%u", base, name, (unsigned)again);
+/* Keras's class of a network inside another. Where a file has groups of one class alone, they are of that class, whatever the program made. */
+static const char *class_of(const walk *w, const yk_layer *l, const char *base) {
+  char path[PATH];
+  if (l->network == NULL) return l->class->name;
+  if (w->f == NULL) return "Functional";                   /* as the config says that is written with it */
+  snprintf(path, sizeof path, "%.800s/layers/functional", base);
+  bool functional = yk__h5_has(w->f, path);
+  snprintf(path, sizeof path, "%.800s/layers/sequential", base);
+  if (functional != yk__h5_has(w->f, path)) return functional ? "Functional" : "Sequential";
+  return l->network->sequential ? "Sequential" : "Functional";
 }
 
 static yk_code walk_network(const walk *w, const yk_network *n, const char *base) {
-  counts *c = yk__calloc(1, sizeof *c);
+  yk_map seen = { 0 };
   char path[PATH];
-  yk_code rc = c != NULL ? YK_OK : YK_ENOMEM;
+  yk_code rc = YK_OK;
   for (uint32_t i = 0; i < n->nlayer && rc == YK_OK; i++) {
     yk_layer *l = n->layer[i];
-    group_of(c, base, l->network != NULL ? "Functional" : l->class->name, path);
-    if (l->network != NULL && w->f != NULL && !yk__h5_has(w->f, path)) group_of(c, base, "Sequential", path);
-    rc = walk_layer(w, l, path);
+    rc = group_of(&seen, base, class_of(w, l, base), path);
+    if (rc == YK_OK) rc = walk_layer(w, l, path);
   }
-  yk__free(c);
+  yk__map_free(&seen);
   return rc;
 }
 
@@ -85,7 +90,13 @@ yk_code yk__layout3_walk(const yk_network *n, const yk_h5 *f, yk_layout3_fn each
   return walk_network(&w, n, "");
 }
 
-bool yk__layout3_is(const yk_h5 *f) { return yk__h5_has(f, "layers") && !yk__h5_has(f, "model_weights"); }
+yk_code yk__layout3_is(const yk_h5 *f, bool *out) {
+  yk_texts names = { 0 };
+  YK_TRY(yk__h5_texts(f, "/", "layer_names", &names));     /* a layer of a Keras 2 file may be called "layers" */
+  *out = names.n == 0 && yk__h5_has(f, "layers") && !yk__h5_has(f, "model_weights");
+  yk__texts_free(&names);
+  return YK_OK;
+}
 
 /* ---- loading and saving ----------------------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "keras/compile_json.h"
 #include "keras/cudnn_weights.h"
+#include "keras/engine.h"
 #include "keras/h5.h"
 #include "keras/json.h"
 #include "keras/layout3.h"
@@ -27,11 +28,11 @@ static void path_of(char out[1024], const char *root, const char *group, const c
 
 yk_code yk__weight_read(const yk_h5 *f, const char *what, const char *path, yk_weight_ref *m) {
   char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
-  YK_TRY(yk__h5_tensor(f, path, &m->value));
-  const yk_desc *d = yk_tensor_desc(m->value);
-  if (d->dtype == m->weight->desc.dtype && yk__desc_same_shape(d, &m->weight->desc)) return YK_OK;
-  if (yk__cudnn_has_bias(m, d)) return YK_OK;
-  return YK_FAIL(ECORRUPT, "%s: %s is %s; weight '%s' of layer '%s' is %s", what, path, yk__desc_text(d, have, sizeof have),
+  yk_desc d;
+  YK_TRY(yk__h5_desc(f, path, &d));
+  if ((d.dtype == m->weight->desc.dtype && yk__desc_same_shape(&d, &m->weight->desc)) || yk__cudnn_has_bias(m, &d))
+    return yk__h5_tensor(f, path, &m->value);
+  return YK_FAIL(ECORRUPT, "%s: %s is %s; weight '%s' of layer '%s' is %s", what, path, yk__desc_text(&d, have, sizeof have),
                  m->weight->name, m->layer->name, yk__desc_text(&m->weight->desc, want, sizeof want));
 }
 
@@ -106,15 +107,20 @@ static yk_code read_named(const yk_h5 *f, const char *what, const char *root, co
   return YK_OK;
 }
 
-yk_code yk__weights_put(const yk_weights *m) {
-  for (uint32_t i = 0; i < m->n; i++) YK_TRY(yk_layer_set_weight(m->at[i].layer, m->at[i].weight->name, m->at[i].value));
+yk_code yk__weights_put(yk_weights *m) {
+  for (uint32_t i = 0; i < m->n; i++) {
+    yk_tensor *value = m->at[i].value;
+    m->at[i].value = NULL;
+    YK_TRY(yk__weight_take(m->at[i].layer, m->at[i].weight, value));
+  }
   return YK_OK;
 }
 
 /* How to match: by order, or by name. */
 typedef struct match { bool by_name, skip_mismatch; size_t loaded; } match;
 
-static yk_code match_groups(const yk_h5 *f, const char *path, const char *root, const yk_texts *groups, yk_network *n, match *how, yk_weights *m) {
+static yk_code match_groups(const yk_h5 *f, const char *path, const char *root, const yk_texts *groups, yk_network *n, match *how,
+                            yk_weights *m) {
   if (!how->by_name) return read_groups(f, path, root, groups, n, m);
   for (uint32_t i = 0; i < n->nlayer; i++)
     YK_TRY(read_named(f, path, root, groups, n->layer[i], n->self.frozen, how->skip_mismatch, m, &how->loaded));
@@ -142,17 +148,26 @@ yk_code yk_network_load_weights(yk_network *n, const char *path) {
   if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights: NULL argument");
   if (yk__archive_is(path)) return yk__archive_load_weights(n, path);
   YK_TRY(yk__h5_open(path, &f));
-  yk_code rc = yk__layout3_is(f) ? yk__layout3_load(f, n) : load_weights(f, path, n, &(match){ .by_name = false });
+  bool numbered = false;
+  yk_code rc = yk__layout3_is(f, &numbered);
+  if (rc == YK_OK) rc = numbered ? yk__layout3_load(f, n) : load_weights(f, path, n, &(match){ .by_name = false });
   yk__h5_close(f);
   return rc;
+}
+
+static yk_code no_names(const char *path) {
+  return YK_FAIL(EUNSUPPORTED, "'%s' has weights as Keras 3 keeps them, by number; they can only be loaded by order", path);
 }
 
 yk_code yk_network_load_weights_by_name(yk_network *n, const char *path, bool skip_mismatch, size_t *loaded) {
   match how = { .by_name = true, .skip_mismatch = skip_mismatch };
   yk_h5 *f;
   if (n == NULL || path == NULL) return YK_FAIL(EINVAL, "yk_network_load_weights_by_name: NULL argument");
+  bool numbered = yk__archive_is(path);
+  if (numbered) return no_names(path);
   YK_TRY(yk__h5_open(path, &f));
-  yk_code rc = load_weights(f, path, n, &how);
+  yk_code rc = yk__layout3_is(f, &numbered);
+  if (rc == YK_OK) rc = numbered ? no_names(path) : load_weights(f, path, n, &how);
   yk__h5_close(f);
   if (rc == YK_OK && loaded != NULL) *loaded = how.loaded;
   return rc;

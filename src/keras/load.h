@@ -9,8 +9,8 @@
 
 /* The data set at `path` into m->value, the caller's, also after a failure. ECORRUPT: it is not there, or does not fit the weight. */
 yk_code yk__weight_read(const yk_h5 *f, const char *what, const char *path, yk_weight_ref *m) YK_CHECKED;
-/* All values into their layers. */
-yk_code yk__weights_put(const yk_weights *m) YK_CHECKED;
+/* All values into their layers, which they then belong to. */
+yk_code yk__weights_put(yk_weights *m) YK_CHECKED;
 /* How the network is trained, as the text of a file says; and what the optimizer knows, by `state`. What cannot be taken over is told, and does
  * not keep the network from being used. text NULL: nothing is said. */
 yk_code yk__training_load(const yk_h5 *f, const char *what, const char *text, yk_network *n,

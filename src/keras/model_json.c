@@ -110,8 +110,13 @@ yk_code yk__layer_read(yk_keras *k, int major, int depth, const json_t *o, yk_la
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------------- */
 
-/* Keras 2 counts the making of a nested network as its call 0. */
-static yk_code find_sym(const reader *r, const json_t *name, const json_t *node, const json_t *index, yk_sym *out, bool *there) {
+/* Keras 2 counts the making of a nested network as its call 0; Keras 3 only where it tells a network's ends, and not that of a Sequential. */
+static bool is_made_first(const reader *r, const yk_layer *l, bool is_end) {
+  return l->network != NULL && (r->major < 3 || (is_end && !l->network->sequential));
+}
+
+static yk_code find_sym(const reader *r, const json_t *name, const json_t *node, const json_t *index, bool is_end, yk_sym *out,
+                        bool *there) {
   uint32_t at;
   if (!json_is_string(name) || !json_is_integer(node) || !json_is_integer(index) || json_integer_value(node) < 0 ||
       json_integer_value(index) < 0)
@@ -120,7 +125,7 @@ static yk_code find_sym(const reader *r, const json_t *name, const json_t *node,
     return YK_FAIL(ECORRUPT, "%s: no layer is called '%.80s'", r->what, json_string_value(name));
   const entry *e = &r->entry[at];
   json_int_t call = json_integer_value(node);
-  if (e->layer->network != NULL && r->major < 3 && call > 0) call--;
+  if (is_made_first(r, e->layer, is_end) && call > 0) call--;
   uint32_t ncall = e->ncall > 0 ? e->ncall : 1;            /* an input is called once when it is made */
   if (call >= ncall)
     return YK_FAIL(ECORRUPT, "%s: layer '%s' has %u calls; number %lld is asked for", r->what, e->name, (unsigned)ncall,
@@ -132,12 +137,16 @@ static yk_code find_sym(const reader *r, const json_t *name, const json_t *node,
   return YK_OK;
 }
 
-typedef struct inputs { yk_sym at[YK__MAX_PORTS]; uint32_t n; bool there, causal; } inputs;
+typedef struct inputs {
+  yk_sym at[YK__MAX_PORTS];
+  uint32_t n;
+  bool there, causal, ends;
+} inputs; /* ends: of a network, not of a call */
 
 static yk_code take(const reader *r, const json_t *name, const json_t *node, const json_t *index, inputs *in) {
   bool there = false;
   if (in->n == YK__MAX_PORTS) return need(r, "fewer inputs of a call");
-  YK_TRY(find_sym(r, name, node, index, &in->at[in->n++], &there));
+  YK_TRY(find_sym(r, name, node, index, in->ends, &in->at[in->n++], &there));
   in->there = in->there && there;
   return YK_OK;
 }
@@ -201,7 +210,8 @@ static yk_code take_node(const reader *r, json_t *node, inputs *in) {
 /* An argument of the call in Keras, a setting of the layer here. */
 static yk_code set_causal(const reader *r, yk_layer *l) {
   if (l->class != &yk__class_multi_head_attention)
-    return YK_FAIL(EUNSUPPORTED, "%s: layer '%s' is called with a causal mask, which a %s does not have here", r->what, l->name, l->class->name);
+    return YK_FAIL(EUNSUPPORTED, "%s: layer '%s' is called with a causal mask, which a %s does not have here", r->what, l->name,
+                   l->class->name);
   ((yk_attention_config *)l->config)->use_causal_mask = true;
   return YK_OK;
 }
@@ -230,7 +240,7 @@ static yk_code make_all_calls(const reader *r) {
 
 /* [["a", 0, 0], ...], or ["a", 0, 0]. */
 static yk_code read_ports(const reader *r, const json_t *v, inputs *out) {
-  *out = (inputs){ .there = true };
+  *out = (inputs){ .there = true, .ends = true };
   if (json_is_string(json_array_get(v, 0)))
     YK_TRY(take(r, json_array_get(v, 0), json_array_get(v, 1), json_array_get(v, 2), out));
   else
@@ -306,6 +316,7 @@ static yk_code read_network(yk_keras *k, const char *what, const json_t *root, i
   name = text_in(config, "name");
   if (strcmp(class, "Sequential") != 0) rc = read_functional(&r, config, name, out);
   else rc = read_sequential(&r, json_is_array(config) ? config : json_object_get(config, "layers"), name, out);
+  if (rc == YK_OK && *out != NULL) (*out)->sequential = strcmp(class, "Sequential") == 0;
   yk__map_free(&r.names);
   yk__free(r.entry);
   return rc;

@@ -1,26 +1,30 @@
 /*
  * model_write.c - a network as Keras 2 describes it in JSON.
  *
- * Calls are numbered within the network, as Keras renumbers those that it keeps; for Keras 2, a nested network's begin at 1, since its making
- * is its call 0. Keras 3 writes what a call takes as it was written in Python. A network that is a plain chain is written as any other.
+ * Calls are numbered within the network, as Keras renumbers those that it keeps; a nested network's begin at 1, since its making is
+ * its call 0, for Keras 3 only where they are ends of the network around it. Keras 3 writes what a call takes as it was written in
+ * Python. A network that is a plain chain is written as any other.
  */
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "keras/json.h"
 
-/* ["name", call, output, {}] or, of a network's ports, without the last one. */
-static json_t *port(const yk_network *n, int major, yk_sym s, bool arguments) {
-  json_int_t number = s.layer->network != NULL && major < 3;
+/* ["name", call, output]; a nested network's calls begin at `first`. */
+static json_t *port(const yk_network *n, int first, yk_sym s) {
+  json_int_t number = s.layer->network != NULL ? first : 0;
   for (uint32_t node = 0; node < s.node; node++) number += yk__network_calls(n, s.layer, node);
-  json_t *p = json_pack("[s, I, i]", s.layer->name, number, (int)s.index);
-  if (arguments) json_array_append_new(p, json_object());
-  return p;
+  return json_pack("[s, I, i]", s.layer->name, number, (int)s.index);
 }
 
-static json_t *ports(const yk_network *n, int major, uint32_t count, const yk_sym *s, bool arguments) {
+/* Keras 2: ["name", call, output, {}] for each. */
+static json_t *inputs(const yk_network *n, uint32_t count, const yk_sym *s) {
   json_t *list = json_array();
-  for (uint32_t i = 0; i < count; i++) json_array_append_new(list, port(n, major, s[i], arguments));
+  for (uint32_t i = 0; i < count; i++) {
+    json_t *p = port(n, 1, s[i]);
+    json_array_append_new(p, json_object());
+    json_array_append_new(list, p);
+  }
   return list;
 }
 
@@ -34,7 +38,7 @@ static json_t *tensor(const yk_network *n, yk_sym s) {
                    d->dtype == YK_I32   ? "int32"
                    : d->dtype == YK_I64 ? "int64"
                                         : "float32",
-                   "keras_history", port(n, 3, s, false));
+                   "keras_history", port(n, 0, s));
 }
 
 static json_t *tensors(const yk_network *n, uint32_t from, const yk_call_record *r) {
@@ -57,10 +61,10 @@ static json_t *arguments(const yk_network *n, const yk_layer *l, const yk_call_r
 
 /* Keras 2: attention takes its query as it is and the others by name. */
 static json_t *attention_call(const yk_network *n, const yk_layer *l, const yk_call_record *r) {
-  json_t *named = json_pack("{s:o, s:b}", "value", port(n, 2, r->in[1], false), "use_causal_mask",
+  json_t *named = json_pack("{s:o, s:b}", "value", port(n, 1, r->in[1]), "use_causal_mask",
                             ((const yk_attention_config *)l->config)->use_causal_mask);
-  if (r->nin > 2) json_object_set_new(named, "key", port(n, 2, r->in[2], false));
-  json_t *p = port(n, 2, r->in[0], false);
+  if (r->nin > 2) json_object_set_new(named, "key", port(n, 1, r->in[2]));
+  json_t *p = port(n, 1, r->in[0]);
   json_array_append_new(p, named);
   return json_pack("[o]", p);
 }
@@ -78,9 +82,10 @@ static json_t *layer(const yk_network *n, int major, bool modules, const yk_laye
     if (yk__network_calls(n, l, i) && l->call[i].nin > 0)
       json_array_append_new(nodes, major >= 3                                       ? arguments(n, l, &l->call[i])
                                    : l->class == &yk__class_multi_head_attention ? attention_call(n, l, &l->call[i])
-                                                                                 : ports(n, major, l->call[i].nin, l->call[i].in, true));
-  json_t *o = json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name, "config",
-                        l->network != NULL ? network(l->network, major, modules) : yk__config_write(l, major), "inbound_nodes", nodes);
+                                                                                 : inputs(n, l->call[i].nin, l->call[i].in));
+  json_t *o = json_pack("{s:s, s:s, s:o, s:o}", "class_name", l->network != NULL ? "Functional" : l->class->name, "name", l->name,
+                        "config", l->network != NULL ? network(l->network, major, modules) : yk__config_write(l, major),
+                        "inbound_nodes", nodes);
   if (!modules || o == NULL) return o;
   json_object_set_new(o, "module", json_string(module_of(l)));
   json_object_set_new(o, "registered_name", l->network != NULL ? json_string("Functional") : json_null());
@@ -89,7 +94,8 @@ static json_t *layer(const yk_network *n, int major, bool modules, const yk_laye
 
 json_t *yk__layer_write(const yk_layer *l, int major) {
   json_t *config = l->network != NULL ? network(l->network, major, major >= 3) : yk__config_write(l, major);
-  json_t *o = json_pack("{s:s, s:o, s:n}", "class_name", l->network != NULL ? "Functional" : l->class->name, "config", config, "registered_name");
+  json_t *o = json_pack("{s:s, s:o, s:n}", "class_name", l->network != NULL ? "Functional" : l->class->name, "config", config,
+                        "registered_name");
   if (l->network == NULL || major >= 3)
     json_object_set_new(o, "module", json_string(module_of(l)));
   return o;
@@ -97,7 +103,10 @@ json_t *yk__layer_write(const yk_layer *l, int major) {
 
 /* Inputs or outputs of a network; Keras 3 has a single one without a list around it. */
 static json_t *ends(const yk_network *n, int major, uint32_t count, const yk_sym *s) {
-  return major >= 3 && count == 1 ? port(n, major, s[0], false) : ports(n, major, count, s, false);
+  if (major >= 3 && count == 1) return port(n, 1, s[0]);
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < count; i++) json_array_append_new(list, port(n, 1, s[i]));
+  return list;
 }
 
 /* The config of a network: NULL if there was no memory. */
@@ -134,7 +143,8 @@ yk_code yk__network_write(const yk_network *n, char **out) {
 
 /* A training config as an archive has it: the optimizer under another name, and classes with their modules. */
 static json_t *compile_config(const char *training) {
-  json_t *c = json_loads(training, 0, NULL), *o = json_object_get(c, "optimizer_config"), *loss = json_object_get(c, "loss"), *each;
+  json_t *c = json_loads(training, 0, NULL), *o = json_object_get(c, "optimizer_config"), *loss = json_object_get(c, "loss"),
+         *each;
   const char *key;
   json_object_set_new(o, "module", json_string("keras.optimizers"));
   json_object_set_new(o, "registered_name", json_null());
@@ -150,8 +160,8 @@ static json_t *compile_config(const char *training) {
 yk_code yk__network_write_archive(const yk_network *n, const char *training, char **out) {
   json_t *config = network(n, 3, true), *root = NULL;
   if (config != NULL)
-    root = json_pack("{s:s, s:s, s:o, s:s}", "module", "keras.src.models.functional", "class_name", "Functional", "config", config,
-                     "registered_name", "Functional");
+    root = json_pack("{s:s, s:s, s:o, s:s}", "module", "keras.src.models.functional", "class_name", "Functional", "config",
+                     config, "registered_name", "Functional");
   if (root != NULL && training != NULL) json_object_set_new(root, "compile_config", compile_config(training));
   return dump(n, root, out);
 }

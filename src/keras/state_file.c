@@ -21,7 +21,8 @@ static const char *slot_name(const yk_optimizer *o, int i, int major) {
     case YK_OPT_ADAM:
     case YK_OPT_ADAMW: return major >= 3 ? (i ? "velocity" : "momentum") : (i ? "v" : "m");
     case YK_OPT_ADAGRAD: return "accumulator";
-    case YK_OPT_ADADELTA: return major >= 3 ? (i ? "accumulated_delta_var" : "accumulated_grad") : (i ? "accum_var" : "accum_grad");
+    case YK_OPT_ADADELTA:
+      return major >= 3 ? (i ? "accumulated_delta_var" : "accumulated_grad") : (i ? "accum_var" : "accum_grad");
     default: break;
   }
   if (i == 0) return major >= 3 ? "velocity" : "rms";
@@ -84,7 +85,8 @@ static yk_code put_slot(saving *s, uint32_t w, int slot) {
   const yk_optimizer *o = &s->n->compiled->optimizer;
   yk_tensor *t = NULL;
   YK_TRY(yk__state_get(s->n, m->layer, m->weight, slot, &t));
-  if (t == NULL) return YK_FAIL(EINTERNAL, "weight '%s' of layer '%s' lacks a slot of its optimizer", m->weight->name, m->layer->name);
+  if (t == NULL)
+    return YK_FAIL(EINTERNAL, "weight '%s' of layer '%s' lacks a slot of its optimizer", m->weight->name, m->layer->name);
   const char *own = slot_name(o, slot, s->n->major), *name = optimizer_name(o, s->n->major);
   yk_code rc = s->n->major >= 3 ? put(s, t, "%s/%s_%s_%s", name, m->layer->name, m->weight->name, own)
                                 : put(s, t, "%s/%s/%s/%s:0", name, m->layer->name, m->weight->name, own);
@@ -137,31 +139,46 @@ yk_code yk__state_save3(yk_h5_out *f, yk_network *n) { return save_state(f, n, t
 
 /* ---- loading ---------------------------------------------------------------------------------------------------------------------- */
 
-typedef struct loading { const yk_h5 *f; const char *what, *group; yk_network *n; yk_weights all; yk_texts names; int slots; } loading;
+typedef struct loading {
+  const yk_h5 *f;
+  const char *what, *group;
+  yk_network *n;
+  yk_weights all;
+  yk_texts names;
+  int slots;
+} loading;
 
-static yk_code tensor_of(const loading *l, uint32_t i, yk_tensor **out) {
-  char path[1024];
-  snprintf(path, sizeof path, "%s/%.900s", l->group, l->names.at[i]);
-  return yk__h5_tensor(l->f, path, out);
+enum { PATH = 1024 };
+
+static void path_of(const loading *l, uint32_t i, char path[PATH]) {
+  snprintf(path, PATH, "%s/%.900s", l->group, l->names.at[i]);
 }
 
 static yk_code take_slot(const loading *l, uint32_t i, uint32_t w, int slot) {
   const yk_weight_ref *m = &l->all.at[w];
   char want[YK__DESC_TEXT], have[YK__DESC_TEXT];
   yk_tensor *t = NULL;
-  YK_TRY(tensor_of(l, i, &t));
-  const yk_desc *d = yk_tensor_desc(t);
-  if (d->dtype == m->weight->desc.dtype && yk__desc_same_shape(d, &m->weight->desc)) return yk__state_put(l->n, m->layer, m->weight, slot, t);
-  yk__desc_text(d, have, sizeof have);
-  yk_tensor_free(t);
-  return YK_FAIL(ECORRUPT, "%s: optimizer weight '%s' is %s; weight '%s' of layer '%s' is %s", l->what, l->names.at[i], have, m->weight->name,
-                 m->layer->name, yk__desc_text(&m->weight->desc, want, sizeof want));
+  char path[PATH];
+  yk_desc d;
+  path_of(l, i, path);
+  YK_TRY(yk__h5_desc(l->f, path, &d));
+  if (d.dtype != m->weight->desc.dtype || !yk__desc_same_shape(&d, &m->weight->desc))
+    return YK_FAIL(ECORRUPT, "%s: optimizer weight '%s' is %s; weight '%s' of layer '%s' is %s", l->what, l->names.at[i],
+                   yk__desc_text(&d, have, sizeof have), m->weight->name, m->layer->name,
+                   yk__desc_text(&m->weight->desc, want, sizeof want));
+  YK_TRY(yk__h5_tensor(l->f, path, &t));
+  return yk__state_put(l->n, m->layer, m->weight, slot, t);
 }
 
 static yk_code take_iterations(const loading *l) {
   yk_tensor *t = NULL;
-  YK_TRY(tensor_of(l, 0, &t));
-  l->n->compiled->kept_iterations = yk_tensor_count(t) == 1 ? (int64_t)yk_tensor_at(t, 0) : 0;
+  char path[PATH];
+  yk_desc d;
+  path_of(l, 0, path);
+  YK_TRY(yk__h5_desc(l->f, path, &d));
+  if (yk__desc_count(&d) != 1) return YK_FAIL(ECORRUPT, "%s: %s is no number of iterations", l->what, path);
+  YK_TRY(yk__h5_tensor(l->f, path, &t));
+  l->n->compiled->kept_iterations = (int64_t)yk_tensor_at(t, 0);
   yk_tensor_free(t);
   return YK_OK;
 }
@@ -170,11 +187,12 @@ static yk_code take_iterations(const loading *l) {
 static yk_code take_all(const loading *l, uint32_t first, bool by_weight) {
   uint32_t total = l->all.n * (uint32_t)l->slots, inner = by_weight ? (uint32_t)l->slots : l->all.n;
   if (l->names.n < first + total)
-    return YK_FAIL(ECORRUPT, "%s: %u optimizer weights; expected %u for %u weights that are trained", l->what, (unsigned)l->names.n,
-                   (unsigned)(first + total), (unsigned)l->all.n);
+    return YK_FAIL(ECORRUPT, "%s: %u optimizer weights; expected %u for %u weights that are trained", l->what,
+                   (unsigned)l->names.n, (unsigned)(first + total), (unsigned)l->all.n);
   YK_TRY(take_iterations(l));
   for (uint32_t i = 0; i < total; i++)
-    YK_TRY(by_weight ? take_slot(l, first + i, i / inner, (int)(i % inner)) : take_slot(l, first + i, i % inner, (int)(i / inner)));
+    YK_TRY(by_weight ? take_slot(l, first + i, i / inner, (int)(i % inner))
+                     : take_slot(l, first + i, i % inner, (int)(i / inner)));
   return YK_OK;
 }
 

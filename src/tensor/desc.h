@@ -25,6 +25,9 @@ yk_code yk__shape_broadcast(const yk_desc *a, const yk_desc *b, yk_desc *out) YK
 /* Merge two descriptions of one value: unknown takes the other; contradiction is EINVAL. */
 yk_code yk__shape_merge(const yk_desc *a, const yk_desc *b, yk_desc *out) YK_CHECKED;
 
+/* yk_tensor_new() whose elements are not set yet: for who fills all of them. */
+yk_code yk__tensor_unset(yk_dtype dtype, yk_shape shape, yk_tensor **out) YK_CHECKED;
+
 /* Elements as doubles, in bulk: round to nearest even for f16/bf16; integers saturate, NaN becomes 0; bool is != 0. */
 void yk__to_double(yk_dtype t, const void *src, double *dst, int64_t n);
 void yk__from_double(yk_dtype t, const double *src, void *dst, int64_t n);

@@ -45,8 +45,7 @@ static yk_code make(yk_dtype dtype, yk_shape shape, void *data, void (*release)(
   return YK_OK;
 }
 
-/* A tensor with storage of its own, not yet filled. */
-static yk_code make_own(yk_dtype dtype, yk_shape shape, yk_tensor **out) {
+yk_code yk__tensor_unset(yk_dtype dtype, yk_shape shape, yk_tensor **out) {
   yk_desc d;
   void *data;
   yk_code rc;
@@ -61,7 +60,7 @@ static yk_code make_own(yk_dtype dtype, yk_shape shape, yk_tensor **out) {
 
 yk_code yk_tensor_new(yk_dtype dtype, yk_shape shape, yk_tensor **out) {
   yk_tensor *t;
-  YK_TRY(make_own(dtype, shape, &t));
+  YK_TRY(yk__tensor_unset(dtype, shape, &t));
   memset(t->data, 0, t->bytes);
   *out = t;
   return YK_OK;
@@ -71,7 +70,7 @@ yk_code yk_tensor_from(yk_dtype dtype, yk_shape shape, const void *data, yk_tens
   yk_tensor *t;
   YK_TRY(yk__shape_check(dtype, &shape, 0));
   if (!data) return YK_FAIL(EINVAL, "yk_tensor_from: data is NULL; yk_tensor_new() makes a tensor of zeros");
-  YK_TRY(make_own(dtype, shape, &t));
+  YK_TRY(yk__tensor_unset(dtype, shape, &t));
   memcpy(t->data, data, t->bytes);
   *out = t;
   return YK_OK;

@@ -2,8 +2,8 @@
 """Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,safetensors}.
 Where `again` is beside the outputs, the same inputs give that when they come a second time.
 
-Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...], then make_keras_models.py archives. Weights are random, batch statistics
-too, so that a layer that is left out or takes the wrong weight shows.
+Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...], then make_keras_models.py archives [name...].
+Weights are random, batch statistics too, so that a layer that is left out or takes the wrong weight shows.
 """
 import json
 import os
@@ -54,6 +54,25 @@ def nested(k, L):
     left = inner(i)
     right = inner(L.ZeroPadding2D(((0, 0), (0, 0)))(i))
     return k.Model(i, L.Dense(2)(L.Subtract()([left, L.Activation("tanh")(right)])))
+
+
+def two_kinds(k, L):
+    """Networks of both classes inside one, all of the same shapes."""
+    i = x = L.Input((5,))
+    for name in ("one", "two"):
+        x = k.Sequential([L.Input((5,)), L.Dense(5, activation="tanh")], name=f"{name}_sequential")(x)
+        inner = L.Input((5,))
+        x = k.Model(inner, L.Dense(5, activation="tanh")(inner), name=f"{name}_functional")(x)
+    return k.Model(i, x)
+
+
+def encoder_twice(k, L):
+    """Both outputs are calls of one network inside, in the other order than they were made."""
+    inner = L.Input((5,))
+    encoder = k.Model(inner, L.Dense(4, activation="tanh")(inner), name="encoder")
+    a, b = L.Input((5,)), L.Input((5,))
+    first, second = encoder(a), encoder(b)
+    return k.Model([a, b], [second, first])
 
 
 def states(k, L):
@@ -191,6 +210,8 @@ MODELS = {
     "unit_norm_axis": one((4, 5), lambda L: L.UnitNormalization(axis=1)),
     "separable_conv1d": one((9, 3), lambda L: L.SeparableConv1D(4, 3, strides=2, padding="same", depth_multiplier=2, activation="tanh")),
     "separable_conv1d_causal": one((9, 3), lambda L: L.SeparableConv1D(4, 3, padding="causal", dilation_rate=2)),
+    "two_kinds": two_kinds,
+    "encoder_twice": encoder_twice,
 }
 
 
@@ -244,19 +265,19 @@ def as_cudnn(path, model):
 
 
 ARCHIVES = ("dense", "conv2d_same", "batch_norm", "embedding", "lstm", "gru", "bidirectional_own", "siamese", "nested", "residual", "encoder_in_time",
-            "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared")
+            "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared", "two_kinds", "encoder_twice")
 
 
-def archives():
+def archives(wanted):
     """The same models of Keras 3 as .keras archives."""
-    for name in ARCHIVES:
+    for name in wanted or ARCHIVES:
         keras3.backend.clear_session()
         keras3.models.load_model(OUT / f"keras3-{name}.h5", compile=False).save(OUT / f"keras3-{name}.keras")
 
 
 def main():
-    if sys.argv[1:] == ["archives"]:
-        archives()
+    if sys.argv[1:2] == ["archives"]:
+        archives(sys.argv[2:])
         return
     wanted = set(sys.argv[1:]) or set(MODELS)
     OUT.mkdir(exist_ok=True)

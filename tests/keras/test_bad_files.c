@@ -163,6 +163,7 @@ static void test_by_name(void **state) {
   CHECK_INT(loaded, 9);
   CHECK_OK(yk_network_load_weights_by_name(n, at("w.h5"), true, &loaded));
   CHECK_INT(loaded, 1);                                    /* dense_1 alone */
+  CHECK_CODE(yk_network_load_weights_by_name(n, golden("keras3-gru.keras"), true, NULL), YK_EUNSUPPORTED, "can only be loaded by order");
   CHECK_OK(yk_layer_weight(last[1], "kernel", &after));
   assert_memory_equal(yk_tensor_data(before), yk_tensor_data(after), yk_tensor_bytes(before));
   yk_tensor_free(after);
@@ -210,6 +211,26 @@ static void test_archives(void **state) {
   free(data);
 }
 
+/* A kernel that is not in the file, or not what it is said to be. What it would be is beside it, so that following it would succeed. */
+static void test_elsewhere(void **state) {
+  static const struct { const char *name, *text; } bad[] = {
+    { "external_link", "kernel:0: there is no such data set" },
+    { "soft_link", "kernel:0: there is no such data set" },
+    { "external_group", "network 'model' has more: 'dense' gets none" },
+    { "virtual", "kernel:0 is kept outside the file" },
+    { "external_data", "kernel:0 is kept outside the file" },
+    { "huge", "kernel:0 is f32[1073741824,1024]; weight 'kernel' of layer 'dense' is f32[5,4]" },
+    { "impossible", "kernel:0 has impossible dimensions" },
+    { "texts", "kernel:0: no numbers" },
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    char name[80];
+    snprintf(name, sizeof name, "../keras_bad/%s.h5", bad[i].name);
+    refused(golden(name), YK_ECORRUPT, bad[i].text);
+  }
+}
+
 static int setup(void **state) {
   (void)state;
   return mkdtemp(folder) == NULL ? -1 : 0;
@@ -232,6 +253,7 @@ int main(void) {
     cmocka_unit_test(test_other_networks),
     cmocka_unit_test(test_by_name),
     cmocka_unit_test(test_archives),
+    cmocka_unit_test(test_elsewhere),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -15,6 +15,10 @@ def main():
     if len(run.stdout.splitlines()) != 1:
         return f"expected one line, got {len(run.stdout.splitlines())}: {run.stdout}"
     line = json.loads(run.stdout)
+    if "check" in line:
+        bad = [key for key, value in line.items() if key not in ("contender", "check", "cost") and not (math.isfinite(value) and value > 0)]
+        print(run.stdout, end="")
+        return f"no numbers above 0: {bad}" if bad or len(line) < 5 else 0
     for key, kind in KEYS.items():
         if key not in line or not isinstance(line[key], kind):
             return f"{key} is {line.get(key)!r}, expected a value of type {kind.__name__}"

@@ -1,4 +1,4 @@
-"""What is asked of Yoke beside the time of a step: updates, checkpoints, input, long runs, predictions.
+"""What is asked of Yoke beside the time of a step: updates, checkpoints, input, layers, branches, files, long runs, predictions.
 
 A check is a function that runs programs and returns numbers by name; GOALS says what is asked of each number. They take part in the
 rounds of bench/run as the contenders do, and their lines stand in the table of goals.
@@ -16,6 +16,8 @@ GOALS = {
     "checkpoint": ("cifar10: cost of a checkpoint every 100 steps", 0.02, False),
     "input": ("resnet20: part of the step that takes its input", 0.01, False),
     "layers": ("mlp, batch 256: what layers and fit add to a step of the graph", 0.01, False),
+    "branches": ("LSTM: two branches on two devices of one core, of one such device", 1.8, True),
+    "load": ("100 MB .h5: time to load it, of the time to read its bytes", 1.5, False),
     "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
     "slower": ("10,000 steps: step time after them, of that of a fresh session in turn", 1.05, False),
     **{f"predicted {m}": (f"{m} on 2 GPUs: predicted step time, off by", 0.15, False) for m in PREDICTED},
@@ -52,6 +54,14 @@ def layers(run, programs, seconds, quick):
     yield "layers", run([str(programs / "yoke_layers"), "64" if quick else "256", str(seconds if quick else max(seconds, 20))])["cost"]
 
 
+def branches(run, programs, seconds, quick):
+    yield "branches", run([str(programs / "yoke_lstm"), "branches", "4" if quick else "64", str(seconds if quick else max(seconds, 10))])["speedup"]
+
+
+def load(run, programs, seconds, quick):
+    yield "load", run([str(programs / "yoke_load"), "1" if quick else "100", str(seconds)])["ratio"]
+
+
 def predictions(run, programs, seconds, quick):
     """Plan, measure, plan: the machine drifts, so the plan is the mean of one before and one after."""
     yoke, two = str(programs.parent / "yoke"), ["--virtual-gpus", "2", "--json"]
@@ -62,4 +72,5 @@ def predictions(run, programs, seconds, quick):
         yield f"predicted {m}", abs((before + run(plan)["step_ms"]) / 2 / measured - 1)
 
 
-CHECKS = {"updates": updates, "reductions": reductions, "checkpoints": checkpoints, "input": input_wait, "layers": layers, "long": long_run, "predictions": predictions}
+CHECKS = {"updates": updates, "reductions": reductions, "checkpoints": checkpoints, "input": input_wait, "layers": layers,
+          "branches": branches, "load": load, "long": long_run, "predictions": predictions}

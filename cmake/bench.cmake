@@ -1,24 +1,13 @@
 # The benchmark's own programs, into build/bench/: `cmake --build build --target yoke_bench`, or `make bench`. Not part of `all`.
 # Yoke's step is linked to the static library but sees public headers only; the floor uses oneDNN alone, through the same small
 # header over its versions as the CPU driver, compiled for this very processor.
-add_executable(bench_yoke_step EXCLUDE_FROM_ALL bench/yoke_step.c bench/common.c)
-target_include_directories(bench_yoke_step PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_step PRIVATE yoke_static)
-add_executable(bench_yoke_update EXCLUDE_FROM_ALL bench/yoke_update.c bench/common.c)
-target_include_directories(bench_yoke_update PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_update PRIVATE yoke_static)
-add_executable(bench_yoke_reduce EXCLUDE_FROM_ALL bench/yoke_reduce.c bench/common.c)
-target_include_directories(bench_yoke_reduce PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_reduce PRIVATE yoke_static)
-add_executable(bench_yoke_lstm EXCLUDE_FROM_ALL bench/yoke_lstm.c bench/common.c)
-target_include_directories(bench_yoke_lstm PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_lstm PRIVATE yoke_static)
-add_executable(bench_yoke_layers EXCLUDE_FROM_ALL bench/yoke_layers.c bench/common.c)
-target_include_directories(bench_yoke_layers PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_layers PRIVATE yoke_static)
-add_executable(bench_yoke_long EXCLUDE_FROM_ALL bench/yoke_long.c bench/common.c)
-target_include_directories(bench_yoke_long PRIVATE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(bench_yoke_long PRIVATE yoke_static)
+foreach(program step update reduce lstm layers load long)
+  add_executable(bench_yoke_${program} EXCLUDE_FROM_ALL bench/yoke_${program}.c bench/common.c)
+  target_include_directories(bench_yoke_${program} PRIVATE ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(bench_yoke_${program} PRIVATE yoke_static)
+  set_target_properties(bench_yoke_${program} PROPERTIES OUTPUT_NAME yoke_${program} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
+  list(APPEND bench_programs bench_yoke_${program})
+endforeach()
 
 file(GLOB bench_floor_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/floor*.c)
 add_executable(bench_floor EXCLUDE_FROM_ALL ${bench_floor_sources} bench/common.c src/backend/cpu/dnnl_compat.c)
@@ -30,19 +19,13 @@ target_compile_options(bench_floor PRIVATE -O3 -fno-trapping-math $<$<BOOL:${YOK
 
 target_compile_options(bench_yoke_update PRIVATE -O3 $<$<BOOL:${YOKE_HAS_MARCH_NATIVE}>:-march=native>)
 
-set_target_properties(bench_yoke_step PROPERTIES OUTPUT_NAME yoke_step RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-set_target_properties(bench_yoke_update PROPERTIES OUTPUT_NAME yoke_update RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-set_target_properties(bench_yoke_reduce PROPERTIES OUTPUT_NAME yoke_reduce RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-set_target_properties(bench_yoke_lstm PROPERTIES OUTPUT_NAME yoke_lstm RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-set_target_properties(bench_yoke_layers PROPERTIES OUTPUT_NAME yoke_layers RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-set_target_properties(bench_yoke_long PROPERTIES OUTPUT_NAME yoke_long RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
 set_target_properties(bench_floor PROPERTIES OUTPUT_NAME floor RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
-add_custom_target(yoke_bench DEPENDS bench_yoke_step bench_yoke_update bench_yoke_reduce bench_yoke_lstm bench_yoke_layers bench_yoke_long bench_floor)
+add_custom_target(yoke_bench DEPENDS ${bench_programs} bench_floor)
 
 # Do they still run, and print what bench/run reads? A fraction of a second each; the times mean nothing.
 if(YOKE_TESTS)
   set(yoke_bench_check ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/bench/check_line.py)
-  set_target_properties(bench_yoke_step bench_yoke_update bench_yoke_reduce bench_yoke_lstm bench_yoke_long bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
+  set_target_properties(${bench_programs} bench_floor PROPERTIES EXCLUDE_FROM_ALL OFF)
   add_test(NAME bench.trivial COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> trivial cpu:0 2 0.05)
   foreach(model cifar10 resnet20 mlp)
     add_test(NAME bench.yoke_${model} COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_step> ${model} cpu:0 4 0.05)
@@ -56,8 +39,12 @@ if(YOKE_TESTS)
   add_test(NAME bench.update COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_update> lamb 0.1 0.05)
   add_test(NAME bench.reduce COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_reduce> 2 0.1 0.05)
   add_test(NAME bench.lstm COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_lstm> lstm 2 0.05)
+  add_test(NAME bench.branches COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_lstm> branches 2 0.05)
+  add_test(NAME bench.layers COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_layers> 4 0.05)
+  add_test(NAME bench.load COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_load> 1 0.05)
   add_test(NAME bench.long COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_long> steady 60)
   add_test(NAME bench.checkpoint COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_long> checkpoint 2 0.05 mlp)
-  set_tests_properties(bench.trivial bench.long bench.checkpoint bench.update bench.reduce bench.lstm bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
+  set_tests_properties(bench.trivial bench.long bench.checkpoint bench.update bench.reduce bench.lstm bench.branches bench.layers bench.load
+                       bench.yoke_two_devices ${yoke_bench_tests} PROPERTIES LABELS bench TIMEOUT 900
     ENVIRONMENT "OMP_NUM_THREADS=1;OMP_WAIT_POLICY=passive")     # a team that spins is very slow on a busy machine
 endif()

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { END = 22, END64 = 56, LOCATOR64 = 20, ENTRY = 46, LOCAL = 30, COMMENT = 65535, NAME = YK__ZIP_NAME, CHUNK = 1 << 16,
+enum { END = 22, END64 = 56, LOCATOR64 = 20, ENTRY = 46, LOCAL = 30, COMMENT = 65535, NAME = YK__ZIP_NAME, CHUNK = 1 << 16, ALIGN = 64,
       MOST_DIRECTORY = 1 << 24 };
 enum { STORED = 0, DEFLATED = 8 };
 #define NONE32 0xFFFFFFFFu
@@ -118,17 +118,23 @@ static yk_code check_sum(const yk_file *f, const yk_zip_member *m, uint32_t got)
                  got, m->crc);
 }
 
-yk_code yk__zip_check(const yk_file *f, const yk_zip_member *m) {
-  uint8_t *chunk = yk__alloc(CHUNK);
+/* The stored bytes, read and summed piece by piece, so that each is summed while it is in the cache; into `to`, or `piece` over and over. */
+static yk_code read_stored(const yk_file *f, const yk_zip_member *m, uint8_t *to, uint8_t *piece) {
   uLong crc = crc32(0, NULL, 0);
-  yk_code rc = chunk != NULL ? YK_OK : YK_ENOMEM;
-  for (int64_t done = 0, n; rc == YK_OK && done < m->bytes; done += n) {
+  for (int64_t done = 0, n; done < m->bytes; done += n) {
+    uint8_t *at = piece != NULL ? piece : to + done;
     n = m->bytes - done < CHUNK ? m->bytes - done : CHUNK;
-    rc = yk__file_read(f, m->at + done, chunk, n);
-    if (rc == YK_OK) crc = crc32_z(crc, chunk, (size_t)n);
+    YK_TRY(yk__file_read(f, m->at + done, at, n));
+    crc = crc32_z(crc, at, (size_t)n);
   }
-  yk__free(chunk);
-  return rc == YK_OK ? check_sum(f, m, (uint32_t)crc) : rc;
+  return check_sum(f, m, (uint32_t)crc);
+}
+
+yk_code yk__zip_check(const yk_file *f, const yk_zip_member *m) {
+  uint8_t *piece = yk__alloc(CHUNK);
+  yk_code rc = piece != NULL ? read_stored(f, m, NULL, piece) : YK_ENOMEM;
+  yk__free(piece);
+  return rc;
 }
 
 yk_code yk__zip_list(const yk_file *f, yk_zip *l) {
@@ -148,11 +154,14 @@ yk_code yk__zip_list(const yk_file *f, yk_zip *l) {
 
 yk_code yk__zip_extract(const yk_file *f, const yk_zip_member *m, void **out) {
   void *block = NULL;
-  yk_code rc = YK_OK;
-  if (!m->stored) rc = yk__inflate(&(yk_packed){ .f = f, .at = m->at, .packed = m->packed, .raw = 1 }, &block, m->bytes);
-  else if ((block = yk__alloc((size_t)m->bytes + 1)) == NULL) rc = YK_ENOMEM;
-  else rc = yk__file_read(f, m->at, block, m->bytes);
-  if (rc == YK_OK) rc = check_sum(f, m, (uint32_t)crc32_z(crc32(0, NULL, 0), block, (size_t)m->bytes));
+  yk_code rc;
+  if (m->stored) {
+    block = yk__alloc_aligned((size_t)m->bytes + 1, ALIGN);
+    rc = block != NULL ? read_stored(f, m, block, NULL) : YK_ENOMEM;
+  } else {
+    rc = yk__inflate(&(yk_packed){ .f = f, .at = m->at, .packed = m->packed, .raw = 1 }, &block, m->bytes);
+    if (rc == YK_OK) rc = check_sum(f, m, (uint32_t)crc32_z(crc32(0, NULL, 0), block, (size_t)m->bytes));
+  }
   if (rc == YK_OK) *out = block;
   else yk__free(block);
   return rc;

@@ -59,14 +59,12 @@ static yk_code extract(archive *a, const char *name, int64_t most, void **out, s
   return YK_FAIL(ECORRUPT, "'%s' is no model of Keras: the archive has no '%s'", a->f.path, name);
 }
 
-/* The weight file; it is copied, so the archive may be closed. */
+/* The weight file, in memory of its own: the archive may be closed. */
 static yk_code open_weights(archive *a, yk_h5 **out) {
   void *bytes = NULL;
   size_t n = 0;
   YK_TRY(extract(a, WEIGHTS, INT64_MAX, &bytes, &n));
-  yk_code rc = yk__h5_open_bytes(a->f.path, bytes, n, out);
-  yk__free(bytes);
-  return rc;
+  return yk__h5_open_bytes(a->f.path, bytes, n, out);
 }
 
 static yk_code read_weights(archive *a, yk_network *n, const char *training) {

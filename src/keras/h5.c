@@ -4,21 +4,17 @@
  * What the library would print goes into our messages instead: the innermost line of its error stack.
  */
 #include "keras/h5.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "keras/h5_image.h"
 #include "tensor/desc.h"
 
-struct yk_h5 { hid_t id; char *path; };
+struct yk_h5 { hid_t id; const char *path; yk_h5_image *image; };      /* path: the image's name */
 
 enum { MAX_TEXT = 1 << 28, MAX_TEXTS = 1 << 20 };
 
@@ -45,104 +41,35 @@ static yk_code fail(const yk_h5 *f, yk_code code, const char *path, const char *
 
 /* ---- files ------------------------------------------------------------------------------------------------------------------ */
 
-/* Of a file that is none of HDF5: what it looks like. */
-static yk_code foreign(const char *path) {
-  char head[16] = "";
-  struct stat st;
-  FILE *file = fopen(path, "rb");
-  size_t n = file != NULL ? fread(head, 1, sizeof head - 1, file) : 0;
-  if (file != NULL) fclose(file);
-  if (stat(path, &st) == 0 && st.st_size == 0) return YK_FAIL(ECORRUPT, "'%s' is empty; expected a file of HDF5", path);
-  const char *like = n > 0 && head[0] == '<'           ? ", but begins like a web page: was it downloaded through a browser?"
-                     : memcmp(head, "PK\3\4", 4) == 0  ? ", but a zip archive, as Keras 3's .keras files are"
-                     : memcmp(head, "\x89HDF", 4) == 0 ? "; it begins like one and is cut short or damaged"
-                                                       : "";
-  return YK_FAIL(ECORRUPT, "'%s' is no file of HDF5%s", path, like);
-}
-
-static uint64_t number_at(const uint8_t *p, int bytes) {
-  uint64_t x = 0;
-  for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
-  return x;
-}
-
-/* The library goes round for ever in a heap of texts whose free space is said to be 0 bytes: is this heap one through which one gets to the end? */
-static bool heap_ends(const uint8_t *heap, uint64_t left) {
-  enum { HEAD = 16 };
-  uint64_t size = number_at(heap + 8, 8), at = HEAD;
-  if (size > left) return false;
-  while (at + HEAD <= size) {
-    uint64_t object = number_at(heap + at, 2), bytes = number_at(heap + at + 8, 8);
-    if (bytes > size) return false;
-    uint64_t step = object != 0 ? HEAD + (bytes + 7) / 8 * 8 : bytes;
-    if (step < HEAD) return false;
-    at += step;
-  }
-  return true;
-}
-
-/* All heaps in the file; what is none of them looks like one in eight bytes by chance no more often than never. */
-static bool heaps_end(const uint8_t *bytes, size_t n) {
-  static const uint8_t mark[8] = { 'G', 'C', 'O', 'L', 1, 0, 0, 0 };
-  for (size_t at = 0; at + 16 <= n; at += 8)
-    if (memcmp(bytes + at, mark, sizeof mark) == 0 && !heap_ends(bytes + at, n - at)) return false;
-  return true;
-}
-
-static bool file_ends(const char *path, size_t n) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  void *bytes = fd >= 0 && n > 0 ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  if (fd >= 0) close(fd);
-  if (bytes == MAP_FAILED) return true;                    /* the library will tell what is wrong with it */
-  bool good = heaps_end(bytes, n);
-  munmap(bytes, n);
-  return good;
-}
-
-static yk_code open_locked(const char *path, yk_h5 *f) {
-  struct stat st;
-  if (stat(path, &st) != 0) return YK_FAIL(ENOTFOUND, "'%s' cannot be opened: %s", path, strerror(errno));
-  if (!S_ISREG(st.st_mode)) return YK_FAIL(EIO, "'%s' is not a regular file", path);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  if (H5Fis_hdf5(path) <= 0) return foreign(path);
-  if (!file_ends(path, (size_t)st.st_size)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", path);
-  f->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-  return f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
-}
-
-/* The library works on a copy of the bytes, so that they may go. It wants a name that no file has, and takes files of one name for one file. */
-static yk_code open_bytes_locked(const void *bytes, size_t n, yk_h5 *f) {
-  char name[64];
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  if (!heaps_end(bytes, n)) return YK_FAIL(ECORRUPT, "'%s' is damaged: a heap of texts has no end", f->path);
-  hid_t how = H5Pcreate(H5P_FILE_ACCESS);
-  bool good = how >= 0 && H5Pset_fapl_core(how, 1 << 16, 0) >= 0 && H5Pset_file_image(how, (void *)(uintptr_t)bytes, n) >= 0;
-  snprintf(name, sizeof name, "file in memory for %p", (void *)f);
-  if (good) f->id = H5Fopen(name, H5F_ACC_RDONLY, how);
-  if (how >= 0) H5Pclose(how);
-  return good && f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
-}
-
-/* bytes NULL: the file of that name. */
-static yk_code open_either(const char *path, const void *bytes, size_t n, yk_h5 **out) {
+/* image is taken over. */
+static yk_code open_image(yk_h5_image *image, yk_h5 **out) {
   yk_h5 *f = yk__calloc(1, sizeof *f);
-  if (f == NULL || (f->path = yk__strdup(path)) == NULL) {
-    yk__free(f);
-    return YK_ENOMEM;
-  }
+  if (f == NULL) return yk__h5_image_drop(image), YK_ENOMEM;
+  f->image = image;
+  f->path = image->name;
   yk__lock(&yk__h5_lock);
-  yk_code rc = bytes != NULL ? open_bytes_locked(bytes, n, f) : open_locked(path, f);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+  f->id = yk__h5_image_open(image);
+  yk_code rc = f->id >= 0 ? YK_OK : fail(f, YK_ECORRUPT, "/", "the file cannot be read");
   yk__unlock(&yk__h5_lock);
-  if (rc == YK_OK) *out = f;
-  else {
-    yk__free(f->path);
-    yk__free(f);
-  }
+  if (rc == YK_OK) return *out = f, YK_OK;
+  yk__h5_image_drop(image);
+  yk__free(f);
   return rc;
 }
 
-yk_code yk__h5_open(const char *path, yk_h5 **out) { return open_either(path, NULL, 0, out); }
-yk_code yk__h5_open_bytes(const char *name, const void *bytes, size_t n, yk_h5 **out) { return open_either(name, bytes, n, out); }
+yk_code yk__h5_open(const char *path, yk_h5 **out) {
+  yk_h5_image *image;
+  YK_TRY(yk__h5_image_read(path, &image));
+  return open_image(image, out);
+}
+
+yk_code yk__h5_open_bytes(const char *name, void *bytes, size_t n, yk_h5 **out) {
+  yk_h5_image *image;
+  YK_TRY(yk__h5_image_of(name, bytes, n, &image));
+  return open_image(image, out);
+}
+
 const char *yk__h5_name(const yk_h5 *f) { return f->path; }
 
 void yk__h5_close(yk_h5 *f) {
@@ -150,7 +77,7 @@ void yk__h5_close(yk_h5 *f) {
   yk__lock(&yk__h5_lock);
   H5Fclose(f->id);
   yk__unlock(&yk__h5_lock);
-  yk__free(f->path);
+  yk__h5_image_drop(f->image);
   yk__free(f);
 }
 
@@ -316,11 +243,32 @@ static yk_code describe(const yk_h5 *f, const char *path, hid_t d, yk_desc *out)
   return YK_OK;
 }
 
+static void give_back(void *data, void *image) {
+  (void)data;
+  yk__h5_image_drop(image);
+}
+
+/* Numbers that lie in the file as they do in memory are lent from there; *out NULL: these do not. */
+static yk_code borrow(const yk_h5 *f, hid_t d, hid_t memory, const yk_desc *desc, yk_tensor **out) {
+  hid_t type = H5Dget_type(d);
+  bool same = H5Tequal(type, memory) > 0;
+  size_t each = yk_dtype_bytes((yk_dtype)desc->dtype), bytes = (size_t)yk__desc_count(desc) * each;
+  haddr_t at = H5Dget_offset(d);                           /* unknown if it is in pieces, filtered, or not there */
+  H5Tclose(type);
+  *out = NULL;
+  if (!same || bytes == 0 || at == HADDR_UNDEF || at % each != 0 || at > f->image->n || bytes > f->image->n - at) return YK_OK;
+  yk_code rc = yk_tensor_wrap((yk_dtype)desc->dtype, yk__desc_shape(desc), f->image->bytes + at, give_back, f->image, out);
+  if (rc == YK_OK) yk__h5_image_ref(f->image);
+  return rc;
+}
+
 static yk_code tensor_locked(const yk_h5 *f, const char *path, hid_t d, yk_tensor **out) {
   yk_desc desc;
   YK_TRY(describe(f, path, d, &desc));
   yk_tensor *t = NULL;
   hid_t memory = desc.dtype == YK_F32 ? H5T_NATIVE_FLOAT : desc.dtype == YK_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+  YK_TRY(borrow(f, d, memory, &desc, &t));
+  if (t != NULL) return *out = t, YK_OK;
   YK_TRY(yk__tensor_unset((yk_dtype)desc.dtype, yk__desc_shape(&desc), &t));
   if (yk_tensor_count(t) > 0 && H5Dread(d, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, yk_tensor_data(t)) < 0) {
     yk_tensor_free(t);

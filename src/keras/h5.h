@@ -17,8 +17,8 @@ typedef struct yk_texts { char **at; uint32_t n; } yk_texts;
 
 /* ENOTFOUND, EIO, ECORRUPT (no HDF5 file; what begins like a web page or a text is told). *out: yk__h5_close(). */
 yk_code yk__h5_open(const char *path, yk_h5 **out) YK_CHECKED;
-/* The same for a file in memory, which is copied. `name`: what messages call it. */
-yk_code yk__h5_open_bytes(const char *name, const void *bytes, size_t n, yk_h5 **out) YK_CHECKED;
+/* The same for a file in memory of yk__alloc(), which is taken over, also after a failure. `name`: what messages call it. */
+yk_code yk__h5_open_bytes(const char *name, void *bytes, size_t n, yk_h5 **out) YK_CHECKED;
 void    yk__h5_close(yk_h5 *f);
 /* What messages call it. */
 const char *yk__h5_name(const yk_h5 *f);
@@ -29,8 +29,9 @@ yk_code yk__h5_text(const yk_h5 *f, const char *path, const char *name, char **o
 /* A list of texts, of fixed or variable length, put together where it was split into name0, name1, ...; none is an empty list. */
 yk_code yk__h5_texts(const yk_h5 *f, const char *path, const char *name, yk_texts *out) YK_CHECKED;
 void    yk__texts_free(yk_texts *t);
-/* A data set of floats or integers as f32 or i32, i64; and only what it is, before so much memory is taken as a file asks for. Only what is in this
- * very file counts: links out of it are as if they were not there, data kept elsewhere is ECORRUPT. */
+/* A data set of floats or integers as f32 or i32, i64, which may be lent from the file's bytes; and only what it is, before so much
+ * memory is taken as a file asks for. Only what is in this very file counts: links out of it are as if they were not there, data kept
+ * elsewhere is ECORRUPT. */
 yk_code yk__h5_desc(const yk_h5 *f, const char *path, yk_desc *out) YK_CHECKED;
 yk_code yk__h5_tensor(const yk_h5 *f, const char *path, yk_tensor **out) YK_CHECKED;
 

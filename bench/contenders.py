@@ -37,7 +37,7 @@ def own(programs, threads):
 
     yield Contender("yoke", "yoke", yoke("cpu:0"), (*MODELS, "trivial"))
     yield Contender("yoke", "yoke", [str(programs / "yoke_lstm"), "lstm", "{batch}", "{seconds}", str(threads)], ("lstm",))
-    yield Contender("floor", "floor", [str(programs / "floor"), "{model}", "{batch}", "{seconds}"], MODELS,
+    yield Contender("floor", "floor", [str(programs / "floor"), "{model}", "{batch}", "{seconds}"], (*MODELS, "lstm"),
                     {"OMP_NUM_THREADS": str(threads)})
     if threads > 1:
         yield Contender("yoke gpu:0", "scaling", yoke("gpu:0"), MODELS)

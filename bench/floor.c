@@ -1,11 +1,11 @@
 /*
  * floor.c - the floor under a training step: its oneDNN primitives alone, in the layouts they choose.
  *
- *   floor MODEL [BATCH [SECONDS]]     MODEL: cifar10, resnet20, mlp
+ *   floor MODEL [BATCH [SECONDS]]     MODEL: cifar10, resnet20, mlp, lstm
  *
  * Forward, backward and update of the network that Yoke calls by the same name, with nothing between the primitives: no
  * graph, no plan, no reorders (they are left out, and timed once more with them). What a framework on this library can hope for
- * unless it fuses more than the library does.
+ * unless it fuses more than the library does. lstm is a hand-planned cell instead (floor_lstm.h).
  */
 #include <math.h>
 #include <omp.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include "common.h"
 #include "floor_chain.h"
+#include "floor_lstm.h"
 
 enum { WARM_UP = 5, BLOCK = 5 };
 #define RATE 1e-3f
@@ -30,7 +31,8 @@ static void cifar10(floor_chain *c, int64_t batch) {
 }
 
 static floor_value *block(floor_chain *c, floor_value *x, int64_t filters, int64_t stride) {
-  floor_conv shape = { .filters = filters, .window = 1, .stride = stride }, conv1 = { .filters = filters, .window = 3, .stride = stride };
+  floor_conv shape = { .filters = filters, .window = 1, .stride = stride },
+             conv1 = { .filters = filters, .window = 3, .stride = stride };
   floor_conv conv2 = { .filters = filters, .window = 3, .stride = 1 };
   floor_value *side = stride == 1 ? x : floor_add_norm(c, floor_add_conv(c, x, &shape), false);
   floor_value *y = floor_add_norm(c, floor_add_conv(c, x, &conv1), true);
@@ -55,7 +57,9 @@ static const struct network {
   void (*build)(floor_chain *c, int64_t batch);
   double batch;
   float momentum, decay;
-} networks[] = { { "cifar10", cifar10, 128, 0, 0.004f }, { "resnet20", resnet20, 128, 0.9f, 1e-4f }, { "mlp", mlp, 256, 0.9f, 0 } };
+} networks[] = { { "cifar10", cifar10, 128, 0, 0.004f },
+                 { "resnet20", resnet20, 128, 0.9f, 1e-4f },
+                 { "mlp", mlp, 256, 0.9f, 0 } };
 
 static int timed(floor_chain *c, bool reorders, bench_times *t) {
   for (int i = 0; i < BLOCK; i++) {
@@ -82,10 +86,11 @@ static int measure(const struct network *n, int64_t batch, double seconds) {
     if (rc == 0) rc = timed(c, true, &with);
   }
   bench_stats s = bench_times_stats(&with);
-  snprintf(more, sizeof more,
-           ",\"first_loss\":%.6g,\"with_reorders_ms\":%.6f,\"operations\":%d,\"reorders\":%d,\"lrn\":\"%s\",\"onednn\":\"%d.%d.%d\"", loss,
-           s.median, floor_chain_operations(c), floor_chain_reorders(c), floor_chain_lrn(c), dnnl_version()->major,
-           dnnl_version()->minor, dnnl_version()->patch);
+  snprintf(
+      more, sizeof more,
+      ",\"first_loss\":%.6g,\"with_reorders_ms\":%.6f,\"operations\":%d,\"reorders\":%d,\"lrn\":\"%s\",\"onednn\":\"%d.%d.%d\"",
+      loss, s.median, floor_chain_operations(c), floor_chain_reorders(c), floor_chain_lrn(c), dnnl_version()->major,
+      dnnl_version()->minor, dnnl_version()->patch);
   if (!isfinite(learnt)) rc = -1;
   else
     bench_print(&(bench_result){ .contender = "floor", .model = n->name, .batch = batch, .threads = omp_get_max_threads(),
@@ -97,13 +102,45 @@ static int measure(const struct network *n, int64_t batch, double seconds) {
   return rc != 0;
 }
 
+static int measure_lstm(int64_t batch, double seconds) {
+  bench_times times = { 0 };
+  floor_lstm *l = floor_lstm_new(batch, RATE, 0.9f);
+  int rc = l != NULL ? 0 : -1;
+  if (rc == 0) floor_lstm_run(l);
+  double first_ms = bench_age_ms(), end = 0;
+  for (int i = 0; rc == 0 && (i < WARM_UP + 1 || bench_now_ms() < end); i++) {
+    double begin = bench_now_ms();
+    floor_lstm_run(l);
+    if (i == WARM_UP) end = begin + seconds * 1e3;
+    if (i >= WARM_UP) rc = bench_times_add(&times, bench_now_ms() - begin);
+  }
+  if (rc == 0)
+    bench_print(&(bench_result){ .contender = "floor",
+                                 .model = "lstm",
+                                 .batch = batch,
+                                 .threads = omp_get_max_threads(),
+                                 .times = &times,
+                                 .first_step_ms = first_ms,
+                                 .loss = floor_lstm_loss(l),
+                                 .more = "" });
+  else fprintf(stderr, "floor: no memory\n");
+  if (l != NULL) floor_lstm_free(l);
+  bench_times_free(&times);
+  return rc != 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 1 && argc <= 4 && strcmp(argv[1], "lstm") == 0) {
+    double batch = bench_number(argc > 2 ? argv[2] : NULL, 64), seconds = bench_number(argc > 3 ? argv[3] : NULL, 3);
+    if (batch <= 1e5 && seconds > 0) return measure_lstm((int64_t)batch, seconds);
+  }
   for (size_t i = 0; argc > 1 && argc <= 4 && i < sizeof networks / sizeof networks[0]; i++) {
     if (strcmp(argv[1], networks[i].name) != 0) continue;
-    double batch = bench_number(argc > 2 ? argv[2] : NULL, networks[i].batch), seconds = bench_number(argc > 3 ? argv[3] : NULL, 3);
+    double batch = bench_number(argc > 2 ? argv[2] : NULL, networks[i].batch),
+           seconds = bench_number(argc > 3 ? argv[3] : NULL, 3);
     if (isnan(batch) || batch > 1e6 || isnan(seconds)) break;
     return measure(&networks[i], (int64_t)batch, seconds);
   }
-  fprintf(stderr, "usage: floor cifar10|resnet20|mlp [BATCH [SECONDS]]\n");
+  fprintf(stderr, "usage: floor cifar10|resnet20|mlp|lstm [BATCH [SECONDS]]\n");
   return 2;
 }

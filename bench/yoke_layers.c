@@ -137,5 +137,8 @@ int main(int argc, char **argv) {
   yk_tensor_free(l.x);
   yk_tensor_free(l.y);
   yk_keras_free(l.k);
+  bench_times_free(&a);
+  bench_times_free(&b);
+  bench_times_free(&ratio);
   return 0;
 }

@@ -48,8 +48,8 @@ foreach(source ${tests})
 endforeach()
 
 # The long ones begin first: one that is left for the end has a core to itself. Seconds, roughly.
-set(yoke_costs model.towers 60 cli.devices_views 40 cli.resume 35 fault.public 30 fault.networks 25 cli.hostile 20 cli.devices 20
-  cli.precision 20 measure.measure 15 measure.verify 12 model.deterministic 12 cli.bench 10 cli.verify 10 model.strategies 9
+set(yoke_costs model.towers 60 cli.devices_views 40 cli.resume 35 fault.public 40 cli.verify 30 fault.networks 25 cli.hostile 20 cli.devices 20
+  cli.precision 20 measure.measure 15 measure.verify 12 model.deterministic 12 cli.bench 10 keras.batches 12 model.strategies 9
   cli.recipes 8 fuzz.files 8 cli.kills 8 cli.runs 8 cli.memory 7 device.dnnl_kernels 7 data.shapes10 7)
 while(yoke_costs)
   list(POP_FRONT yoke_costs name cost)

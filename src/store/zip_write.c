@@ -15,7 +15,7 @@ enum { END = 22, ENTRY = 46, LOCAL = 30 };         /* bytes of the records, with
 #define LIMIT 0xFFFFFFFFu
 
 static void put(uint8_t **p, uint64_t x, int bytes) {
-  for (int i = 0; i < bytes; i++) *(*p)++ = (uint8_t)(x >> 8 * i);
+  for (int i = 0; i < bytes; i++, x >>= 8) *(*p)++ = (uint8_t)x;
 }
 
 /* What a member's own header and its entry in the directory have in common: version 2.0, stored, of the first day of 1980. */

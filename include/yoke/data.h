@@ -34,6 +34,16 @@ yk_code yk_dataset_cifar10(const char *path, yk_split split, yk_dataset **out) Y
  * that colour alone tells nothing. The same bytes on every machine. Train and test never share a draw; picture i does not depend on n,
  * its label is i % 10. A picture is drawn when it is first asked for. n = 0: 20000 train, 4000 test. */
 yk_code yk_dataset_shapes10(uint64_t seed, yk_split split, int64_t n, yk_dataset **out) YK_CHECKED;
+/*
+ * Scenes of figures whose boxes are known: discs, squares and triangles, classes 0, 1 and 2, 1 to `most` of them in each; the
+ * same on every machine. out[0] pictures f32 [n, side, side, 3], from 0 to 1; out[1] boxes f32 [n, most, 4], (y1, x1, y2, x2)
+ * in pixels, zeros behind the last one, see detect.h; out[2] classes i32 [n, most]. New: yk_tensor_free() each; n from 1, side
+ * 32 to 1024, most 1 to 64. Draw: those numbered `first` to first + n - 1 of a seed, into such tensors; takes no memory.
+ * EINVAL: a number out of range, tensors that do not fit.
+ */
+enum { YK_SCENE_CLASSES = 3 };
+yk_code yk_scenes_new(int64_t n, int64_t side, int64_t most, yk_tensor *out[3]) YK_CHECKED;
+yk_code yk_scenes_draw(uint64_t seed, uint64_t first, yk_tensor *const out[3]) YK_CHECKED;
 /* Pictures and labels from memory: images u8 [n, height, width, channels], labels u8 [n]; copied. */
 yk_code yk_dataset_images(int64_t n, int64_t height, int64_t width, int64_t channels, const uint8_t *images, const uint8_t *labels,
                           int64_t nclasses, yk_dataset **out) YK_CHECKED;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "data/dataset.h"
+#include "data/figures.h"
 
 enum {
   SIDE = 32, PIXELS = SIDE * SIDE, CLASSES = 10, TRAIN = 20000, TEST = 4000, MAX_PICTURES = 100000000,
@@ -19,7 +20,7 @@ enum {
   UNIT = 64,                                 /* of length: a pixel has 64 */
   GRID = 4, SAMPLES = GRID * GRID,           /* samples along a pixel, and in it */
   STEP = UNIT / GRID,
-  ONE = 1024,                                /* of a figure's own coordinates: its radius */
+  ONE = YK__FIGURE_RADIUS,
   LATTICE = 5,                               /* points along a side of the coarse lattice of blotches */
   /* How hard it is. Levels of a byte, unless said otherwise. */
   LEAST_CONTRAST = 30, MOST_CONTRAST = 110,  /* between figure and background */
@@ -33,7 +34,6 @@ static const char *const class_names[CLASSES] = {
   "disc", "ring", "square", "triangle", "cross", "star", "crescent", "arrow", "hourglass", "bars"
 };
 
-typedef struct yk_draws { uint64_t seed, step, block; uint32_t word[4]; int left; } yk_draws;
 /* The colour in the middle, and its change over 32 pixels along (dx, dy). */
 typedef struct yk_paint { int32_t colour[3], slope[3], dx, dy; } yk_paint;
 /* Where a figure is: u = (ux*x + uy*y)/ONE and v likewise, x and y from the middle (x, y), which it is within `reach` of. */
@@ -41,18 +41,9 @@ typedef struct yk_pose { int32_t x, y, ux, uy, vx, vy, reach; } yk_pose;
 /* From (x, y) along (dx, dy), with round ends. */
 typedef struct yk_stroke { int32_t x, y, dx, dy, width, colour[3]; } yk_stroke;
 
-/* Uniform from lo to hi, both included. */
-static int32_t draw(yk_draws *d, int32_t lo, int32_t hi) {
-  if (d->left == 0) {
-    yk__rng_block(d->seed, STREAM, d->step, d->block++, 0, d->word);
-    d->left = 4;
-  }
-  return lo + (int32_t)((uint64_t)d->word[--d->left] * (uint64_t)(hi - lo + 1) >> 32);
-}
-
 /* A direction of length ONE, at most `limit` from the first axis as ONE * tan(half the angle): (1-t^2, 2t)/(1+t^2). */
 static void draw_turn(yk_draws *d, int32_t limit, int32_t *x, int32_t *y) {
-  int32_t t = draw(d, -limit, limit), s = ONE * ONE + t * t;
+  int32_t t = yk__draw(d, -limit, limit), s = ONE * ONE + t * t;
   *x = (int32_t)((int64_t)ONE * (ONE * ONE - t * t) / s);
   *y = (int32_t)((int64_t)ONE * 2 * ONE * t / s);
 }
@@ -61,7 +52,7 @@ static void draw_turn(yk_draws *d, int32_t limit, int32_t *x, int32_t *y) {
 static void draw_direction(yk_draws *d, int32_t *x, int32_t *y) {
   int32_t c, s;
   draw_turn(d, 424, &c, &s);                                     /* tan(pi/8) */
-  switch (draw(d, 0, 3)) {
+  switch (yk__draw(d, 0, 3)) {
     case 0: *x = c, *y = s; return;
     case 1: *x = -s, *y = c; return;
     case 2: *x = -c, *y = -s; return;
@@ -77,43 +68,14 @@ static int32_t most(int32_t a, int32_t b) {
   return a > b ? a : b;
 }
 
-static int32_t square(int32_t x) {
-  return x * x;
-}
-
-/* In at least four of the five half-planes whose borders make a pentagram. */
-static int in_star(int32_t u, int32_t v) {
-  static const int32_t normal[5][2] = { { 0, 1024 }, { 974, 316 }, { 602, -828 }, { -602, -828 }, { -974, 316 } };
-  int inside = 0;
-  for (int i = 0; i < 5; i++) inside += normal[i][0] * u + normal[i][1] * v <= 350 * ONE;
-  return inside >= 4;
-}
-
-/* Does the figure contain (u, v)? |u|, |v| <= ONE. */
-static int in_figure(int kind, int32_t u, int32_t v) {
-  int32_t au = abs(u), av = abs(v), rr = square(u) + square(v);
-  switch (kind) {
-    case 0: return rr <= square(880);
-    case 1: return rr <= square(960) && rr >= square(540);
-    case 2: return au <= 760 && av <= 760;
-    case 3: return v <= 520 && au * 1774 <= (v + ONE) * ONE;                 /* 1774 = sqrt(3)*1024 */
-    case 4: return (au <= 270 && av <= 960) || (av <= 270 && au <= 960);
-    case 5: return in_star(u, v);
-    case 6: return rr <= square(940) && square(u - 460) + square(v) >= square(760);
-    case 7: return v < 0 ? 4 * au <= 3 * (v + 980) : au <= 230 && v <= 940;
-    case 8: return av <= 780 && 8 * au <= 7 * av + 600;
-    default: return au <= 800 && av >= 240 && av <= 700;
-  }
-}
-
 static yk_pose draw_pose(yk_draws *d) {
   yk_pose p;
-  int32_t radius = draw(d, LEAST_RADIUS, MOST_RADIUS), c, s, ru, rv;
-  ru = radius * draw(d, 85, 100) / 100;
-  rv = radius * draw(d, 85, 100) / 100;
+  int32_t radius = yk__draw(d, LEAST_RADIUS, MOST_RADIUS), c, s, ru, rv;
+  ru = radius * yk__draw(d, 85, 100) / 100;
+  rv = radius * yk__draw(d, 85, 100) / 100;
   draw_turn(d, TURN, &c, &s);
-  p.x = SIDE / 2 * UNIT + draw(d, -OFF_CENTRE, OFF_CENTRE);
-  p.y = SIDE / 2 * UNIT + draw(d, -OFF_CENTRE, OFF_CENTRE);
+  p.x = SIDE / 2 * UNIT + yk__draw(d, -OFF_CENTRE, OFF_CENTRE);
+  p.y = SIDE / 2 * UNIT + yk__draw(d, -OFF_CENTRE, OFF_CENTRE);
   p.ux = ONE * c / ru;
   p.uy = ONE * s / ru;
   p.vx = -ONE * s / rv;
@@ -124,13 +86,13 @@ static yk_pose draw_pose(yk_draws *d) {
 
 /* The figure is lighter than what is behind it, or darker, by a coin. */
 static void draw_paints(yk_draws *d, yk_paint *back, yk_paint *front) {
-  int32_t contrast = draw(d, LEAST_CONTRAST, MOST_CONTRAST), lighter = draw(d, 0, 1);
+  int32_t contrast = yk__draw(d, LEAST_CONTRAST, MOST_CONTRAST), lighter = yk__draw(d, 0, 1);
   for (int k = 0; k < 3; k++) {
-    int32_t difference = most(contrast + draw(d, -TINT, TINT), 0), dark = draw(d, 15, 240 - difference);
+    int32_t difference = most(contrast + yk__draw(d, -TINT, TINT), 0), dark = yk__draw(d, 15, 240 - difference);
     back->colour[k] = lighter ? dark : dark + difference;
     front->colour[k] = lighter ? dark + difference : dark;
-    back->slope[k] = draw(d, -SLOPE, SLOPE);
-    front->slope[k] = draw(d, -SLOPE, SLOPE);
+    back->slope[k] = yk__draw(d, -SLOPE, SLOPE);
+    front->slope[k] = yk__draw(d, -SLOPE, SLOPE);
   }
   draw_direction(d, &back->dx, &back->dy);
   draw_direction(d, &front->dx, &front->dy);
@@ -138,20 +100,20 @@ static void draw_paints(yk_draws *d, yk_paint *back, yk_paint *front) {
 
 static yk_stroke draw_stroke(yk_draws *d) {
   yk_stroke s;
-  int32_t c, q, length = draw(d, UNIT, 18 * UNIT);
+  int32_t c, q, length = yk__draw(d, UNIT, 18 * UNIT);
   draw_direction(d, &c, &q);
-  s.x = draw(d, 0, SIDE * UNIT);
-  s.y = draw(d, 0, SIDE * UNIT);
+  s.x = yk__draw(d, 0, SIDE * UNIT);
+  s.y = yk__draw(d, 0, SIDE * UNIT);
   s.dx = length * c / ONE;
   s.dy = length * q / ONE;
-  s.width = draw(d, UNIT * 4 / 10, UNIT * 9 / 10);
-  for (int k = 0; k < 3; k++) s.colour[k] = draw(d, 10, 245);
+  s.width = yk__draw(d, UNIT * 4 / 10, UNIT * 9 / 10);
+  for (int k = 0; k < 3; k++) s.colour[k] = yk__draw(d, 10, 245);
   return s;
 }
 
 static int in_pose(int kind, const yk_pose *p, int32_t x, int32_t y) {
   int32_t u = (p->ux * x + p->uy * y) / ONE, v = (p->vx * x + p->vy * y) / ONE;
-  return abs(u) <= ONE && abs(v) <= ONE && in_figure(kind, u, v);
+  return abs(u) <= ONE && abs(v) <= ONE && yk__figure_contains(kind, u, v);
 }
 
 /* How many of a pixel's samples the figure contains. Where its four corners agree, all are taken to. */
@@ -216,10 +178,10 @@ static int32_t shade(const yk_paint *p, int k, int32_t x, int32_t y) {
 static void paint_figure(yk_draws *d, int kind, int32_t *pixel) {
   yk_pose pose = draw_pose(d);
   yk_paint back, front;
-  int32_t lattice[LATTICE][LATTICE], depth[3], blotches = draw(d, 0, BLOTCH);
+  int32_t lattice[LATTICE][LATTICE], depth[3], blotches = yk__draw(d, 0, BLOTCH);
   draw_paints(d, &back, &front);
-  for (int k = 0; k < 3; k++) depth[k] = draw(d, 4, 8);
-  for (int i = 0; i < LATTICE * LATTICE; i++) lattice[i / LATTICE][i % LATTICE] = draw(d, -blotches, blotches);
+  for (int k = 0; k < 3; k++) depth[k] = yk__draw(d, 4, 8);
+  for (int i = 0; i < LATTICE * LATTICE; i++) lattice[i / LATTICE][i % LATTICE] = yk__draw(d, -blotches, blotches);
   for (int32_t y = 0; y < SIDE; y++)
     for (int32_t x = 0; x < SIDE; x++) {
       int32_t n = figure_cover(kind, &pose, x, y), texture = blotch(lattice, x, y);
@@ -233,7 +195,7 @@ static void paint_figure(yk_draws *d, int kind, int32_t *pixel) {
 
 /* Add to each value a number between -noise and noise. */
 static void finish(yk_draws *d, int32_t *pixel, uint8_t *out) {
-  int32_t noise = draw(d, LEAST_NOISE, MOST_NOISE);
+  int32_t noise = yk__draw(d, LEAST_NOISE, MOST_NOISE);
   for (int32_t i = 0; i < 3 * PIXELS; i += 16) {
     uint32_t w[4];
     yk__rng_block(d->seed, NOISE_STREAM, d->step, (uint64_t)i / 16, 0, w);
@@ -245,10 +207,10 @@ static void finish(yk_draws *d, int32_t *pixel, uint8_t *out) {
 }
 
 static void draw_picture(const yk_pictures *set, int64_t i, uint8_t *out) {
-  yk_draws d = { .seed = set->seed, .step = (uint64_t)i * 2 + set->split };
+  yk_draws d = { .seed = set->seed, .stream = STREAM, .step = (uint64_t)i * 2 + set->split };
   int32_t pixel[3 * PIXELS], strokes;
   paint_figure(&d, set->label[i], pixel);
-  strokes = draw(&d, 1, STROKES);
+  strokes = yk__draw(&d, 1, STROKES);
   for (int32_t s = 0; s < strokes; s++) {
     yk_stroke stroke = draw_stroke(&d);
     paint_stroke(&stroke, pixel);

@@ -25,6 +25,9 @@ yk_code yk__shape_broadcast(const yk_desc *a, const yk_desc *b, yk_desc *out) YK
 /* Merge two descriptions of one value: unknown takes the other; contradiction is EINVAL. */
 yk_code yk__shape_merge(const yk_desc *a, const yk_desc *b, yk_desc *out) YK_CHECKED;
 
+/* Is the caller's tensor `what` of this dtype and shape, -1 standing for any number? Else EINVAL with both; NULL too. */
+yk_code yk__tensor_want(const char *what, const yk_tensor *t, yk_dtype dtype, yk_shape shape) YK_CHECKED;
+
 /* yk_tensor_new() whose elements are not set yet: for who fills all of them. */
 yk_code yk__tensor_unset(yk_dtype dtype, yk_shape shape, yk_tensor **out) YK_CHECKED;
 

@@ -117,3 +117,13 @@ double yk_tensor_at(const yk_tensor *t, int64_t index) {
   yk__to_double(dtype, (const char *)t->data + (size_t)index * yk_dtype_bytes(dtype), &v, 1);
   return v;
 }
+
+yk_code yk__tensor_want(const char *what, const yk_tensor *t, yk_dtype dtype, yk_shape shape) {
+  char have[YK__DESC_TEXT], want[YK__DESC_TEXT];
+  const yk_desc d = yk__desc(dtype, shape);
+  int fits = t != NULL && t->desc.dtype == dtype && t->desc.rank == shape.rank;
+  for (uint32_t i = 0; fits && i < shape.rank; i++) fits = shape.dim[i] < 0 || shape.dim[i] == t->desc.dim[i];
+  if (fits) return YK_OK;
+  return YK_FAIL(EINVAL, "%s: expected %s, got %s", what, yk__desc_text(&d, want, sizeof want),
+                 t != NULL ? yk__desc_text(&t->desc, have, sizeof have) : "NULL");
+}

@@ -68,8 +68,8 @@ yk_value yk_resize_bilinear_at(const char *where, yk_graph *g, yk_value x, int r
 yk_value yk_non_max_suppression_at(const char *where, yk_graph *g, yk_value boxes, yk_value scores, const yk_nms_attrs *attrs,
                                    yk_value out[2]);
 /* What features x [N,H,W,C] are in boxes [R,4] (y1, x1, y2, x2 in pixels of the picture; attrs->scale: cells a pixel) of images i32 [R]:
- * [R,h,w,C], attrs->size being h and w (He, Gkioxari, Dollar, Girshick, 2017). The gradient goes to x. The run fails on an image out of
- * range. */
+ * [R,h,w,C], attrs->size being h and w (He, Gkioxari, Dollar, Girshick, 2017). images {0}: boxes [N,R,4], known, are R of each picture; [N*R,h,w,C].
+ * The gradient goes to x. The run fails on an image out of range. */
 yk_value yk_roi_align_at(const char *where, yk_graph *g, yk_value x, yk_value boxes, yk_value images, const yk_roi_attrs *attrs);
 /* Intersection over union of every box of a [N,4] with every one of b [M,4], second corners not before the first: [N,M]; 0 for an empty
  * union. */
@@ -159,11 +159,14 @@ yk_value yk_softmax_cross_entropy_at(const char *where, yk_graph *g, yk_value lo
 yk_value yk_sparse_softmax_cross_entropy_at(const char *where, yk_graph *g, yk_value logits, yk_value labels);
 /* Element-wise, one shape: max(x,0) - x*z + log(1 + exp(-|x|)). */
 yk_value yk_sigmoid_cross_entropy_at(const char *where, yk_graph *g, yk_value logits, yk_value labels);
+/* Element-wise, one shape: d^2/(2 beta) up to d = |x - y| = beta (above 0), d - beta/2 beyond it (Girshick, 2015). */
+yk_value yk_smooth_l1_at(const char *where, yk_graph *g, yk_value x, yk_value y, double beta);
 #define yk_softmax(...)                      yk_softmax_at(YK_HERE, __VA_ARGS__)
 #define yk_log_softmax(...)                  yk_log_softmax_at(YK_HERE, __VA_ARGS__)
 #define yk_softmax_cross_entropy(...)        yk_softmax_cross_entropy_at(YK_HERE, __VA_ARGS__)
 #define yk_sparse_softmax_cross_entropy(...) yk_sparse_softmax_cross_entropy_at(YK_HERE, __VA_ARGS__)
 #define yk_sigmoid_cross_entropy(...)        yk_sigmoid_cross_entropy_at(YK_HERE, __VA_ARGS__)
+#define yk_smooth_l1(...)                    yk_smooth_l1_at(YK_HERE, __VA_ARGS__)
 
 /* ---- dropout ---------------------------------------------------------------------------------------------------- */
 

@@ -71,9 +71,7 @@ static void msle(yk_measure_call *c) {
 
 static void huber(yk_measure_call *c) {
   double delta = c->delta > 0 ? c->delta : 1;
-  yk_value far = M(abs, difference(c)), square = M(mul, M(square, far), number(c, 0.5));
-  yk_value line = M(mul, M(sub, far, number(c, delta / 2)), number(c, delta));
-  c->value = mean(c, M(where, M(less_equal, far, number(c, delta)), square, line));
+  c->value = mean(c, M(mul, M(smooth_l1, c->prediction, c->target, delta), number(c, delta)));
 }
 
 /* x + softplus(-2x) - log 2 */

@@ -4,6 +4,7 @@
  * Nothing is rounded to cells: a bin is the mean of samples x samples points, and a point lies between four cells. A point less than
  * a cell outside of the picture counts as on its border; one further away as zero.
  */
+#include <yoke/math.h>
 #include <yoke/nn.h>
 #include "ops/common.h"
 
@@ -100,7 +101,23 @@ const yk_op yk__op_roi_align = {
   .infer = infer, .grad = grad, .ref = ref, .cases = cases,
 };
 
+/* Boxes [N, R, 4] as [N*R, 4], and the number of the picture of each. */
+static yk_value flattened(const char *where, yk_graph *g, yk_value *boxes) {
+  const yk_desc *d = yk_value_desc(g, *boxes);
+  int64_t n = d != NULL && d->rank == 3 && d->dim[0] >= 0 && d->dim[1] >= 0 && d->dim[2] == 4 ? d->dim[0] * d->dim[1] : -1;
+  if (yk_graph_status(g) != YK_OK) return (yk_value){ 0 };
+  if (n < 0) return yk_graph_fail_at(where, g, YK_EINVAL, "roi_align: without images, boxes must be [N, R, 4] with N and R known");
+  int32_t *number = yk__calloc((size_t)n + 1, sizeof *number);
+  if (number == NULL) return yk_graph_fail_at(where, g, YK_ENOMEM, "roi_align: no memory for %lld boxes", (long long)n);
+  for (int64_t i = 0; i < n; i++) number[i] = (int32_t)(i / d->dim[1]);
+  yk_value images = yk_constant_from_at(where, g, YK_I32, YK_SHAPE(n), number);
+  yk__free(number);
+  *boxes = yk_reshape_at(where, g, *boxes, YK_SHAPE(n, 4));
+  return images;
+}
+
 yk_value yk_roi_align_at(const char *where, yk_graph *g, yk_value x, yk_value boxes, yk_value images, const yk_roi_attrs *options) {
+  if (images.id == 0) images = flattened(where, g, &boxes);
   return yk__build(where, g, &yk__op_roi_align, options, 3, x, boxes, images);
 }
 

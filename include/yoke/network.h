@@ -25,6 +25,10 @@ yk_layer *yk_network_layer(yk_network *n);
 
 /* Its layers in Keras's order: those farthest from the outputs first. NULL past the end. */
 yk_layer *yk_network_layer_at(const yk_network *n, size_t i);
+/* The symbols that it lies between, from which other networks can be cut: Keras's model.inputs, model.outputs. Borrowed; *count, which may be
+ * NULL: how many. */
+const yk_sym *yk_network_inputs(const yk_network *n, size_t *count);
+const yk_sym *yk_network_outputs(const yk_network *n, size_t *count);
 /* Numbers in all weights, and in those that training changes (either may be NULL). Weights that layers share count once. */
 void yk_network_parameters(const yk_network *n, int64_t *all, int64_t *trainable);
 /* A table: each layer with its class, output shape, parameters and where its inputs come from; sums below. *out: yk_free(). */

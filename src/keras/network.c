@@ -156,6 +156,19 @@ yk_network *yk_network_new_at(const char *where, yk_keras *k, const char *name, 
 yk_layer *yk_network_layer(yk_network *n) { return n != NULL ? &n->self : NULL; }
 yk_layer *yk_network_layer_at(const yk_network *n, size_t i) { return n != NULL && i < n->nlayer ? n->layer[i] : NULL; }
 
+static const yk_sym *listed_symbols(const yk_sym *list, uint32_t n, size_t *count) {
+  if (count != NULL) *count = n;
+  return n > 0 ? list : NULL;
+}
+
+const yk_sym *yk_network_inputs(const yk_network *n, size_t *count) {
+  return listed_symbols(n != NULL ? n->in : NULL, n != NULL ? n->nin : 0, count);
+}
+
+const yk_sym *yk_network_outputs(const yk_network *n, size_t *count) {
+  return listed_symbols(n != NULL ? n->out : NULL, n != NULL ? n->nout : 0, count);
+}
+
 bool yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node) {
   for (uint32_t i = 0; i < n->ncall; i++)
     if (n->call[i].layer == l && n->call[i].node == node) return true;

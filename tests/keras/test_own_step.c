@@ -52,7 +52,39 @@ static void test_shared_layer(void **state) {
   yk_keras_free(k);
 }
 
+/* A network of two inputs and outputs, cut in two at its own symbols: each part runs alone, with the weights of the whole. */
+static void test_cut(void **state) {
+  (void)state;
+  yk_keras *k;
+  CHECK_OK(yk_keras_new(3, &k));
+  yk_sym in[2], out[2];
+  for (int i = 0; i < 2; i++) {
+    in[i] = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(3) });
+    out[i] = yk_apply(yk_layer_dense(k, &(yk_dense_config){ .units = 2 + i, .activation = "tanh" }), in[i]);
+  }
+  yk_network *whole = yk_network_new(k, "whole", 2, in, 2, out), *part[2];
+  size_t n[2];
+  const yk_sym *from = yk_network_inputs(whole, &n[0]), *to = yk_network_outputs(whole, &n[1]);
+  CHECK_INT(n[0], 2);
+  CHECK_INT(n[1], 2);
+  yk_tensor *x[2], *all[2], *one;
+  for (int i = 0; i < 2; i++) CHECK_OK(yk_tensor_from(YK_F32, YK_SHAPE(2, 3), (const float[]){ 1, 2, (float)i, -1, 0, 1 }, &x[i]));
+  CHECK_OK(yk_network_predict(whole, (const yk_tensor *const *)x, 0, all));
+  for (int i = 0; i < 2; i++) {
+    part[i] = yk_network_new(k, i ? "second" : "first", 1, from + i, 1, to + i);
+    CHECK_OK(yk_keras_status(k));
+    CHECK_OK(yk_network_predict(part[i], (const yk_tensor *const *)&x[i], 0, &one));
+    assert_memory_equal(yk_tensor_data(one), yk_tensor_data(all[i]), yk_tensor_bytes(one));
+    yk_tensor_free(one);
+  }
+  assert_null(yk_network_inputs(NULL, &n[0]));
+  assert_null(yk_network_outputs(NULL, NULL));
+  CHECK_INT(n[0], 0);
+  for (int i = 0; i < 2; i++) yk_tensor_free(x[i]), yk_tensor_free(all[i]);
+  yk_keras_free(k);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_shared_layer) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_shared_layer), cmocka_unit_test(test_cut) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ MAY = {  # layer -> layers it may include
     "data": "base tensor",
     "store": "base tensor op graph run",
     "train": "base tensor op graph autodiff run store data",
+    "detect": "base tensor graph",
     "model": "base tensor op graph autodiff run store data train",
     "keras": "base tensor op graph run store data train model",
     "measure": "base device run",

@@ -10,6 +10,7 @@
 #include "callbacks.h"
 #include "checkpoint.h"
 #include "data.h"
+#include "detect.h"
 #include "fit.h"
 #include "graph.h"
 #include "math.h"

@@ -60,7 +60,13 @@ static yk_value detect(const fault_inputs *in, int what) {
   yk_graph *g = in->g;
   yk_value boxes = yk_fill(g, YK_F32, YK_SHAPE(2, 4), 1), out[2] = { { 77 }, { 78 } };
   if (what == 1) return yk_box_iou(g, boxes, boxes);
-  if (what == 2) return yk_roi_align(g, in->image, boxes, in->index, NULL);
+  if (what == 2) return yk_roi_align(g, in->image, yk_fill(g, YK_F32, YK_SHAPE(2, 3, 4), 1), (yk_value){ 0 }, NULL);
+  if (what == 3) return yk_detection_loss(g, boxes, boxes, in->index, boxes);
+  if (what == 4) {
+    yk_value chosen[4] = { { 77 }, { 78 }, { 79 }, { 80 } };
+    yk_choose_boxes(g, boxes, boxes, boxes, NULL, chosen);
+    return both(both(chosen[0], chosen[1]), both(chosen[2], chosen[3]));
+  }
   yk_non_max_suppression(g, boxes, yk_fill(g, YK_F32, YK_SHAPE(2), 1), NULL, out);
   return both(out[0], out[1]);
 }

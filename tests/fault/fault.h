@@ -29,7 +29,7 @@ void fault_run(const fault_case *c);
 
 /* Tables of cases, each ending with {0}: calls_*.c. */
 extern const fault_case fault_values[], fault_data[], fault_sessions[], fault_steps[], fault_training[], fault_checkpoints[],
-                        fault_monitored[], fault_events[], fault_sync[], fault_keras[], fault_fit[];
+                        fault_monitored[], fault_events[], fault_sync[], fault_keras[], fault_fit[], fault_detect[];
 
 /* Builders (builders.c): the error is kept in the graph. `name` as in the headers. */
 typedef struct fault_inputs {

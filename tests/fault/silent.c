@@ -13,7 +13,7 @@ const char *const fault_freeing[] = {
   "yk_record_reader_close", "yk_record_writer_close", "yk_record_writer_drop", "yk_checkpoint_close", "yk_saver_close",
   "yk_summary_close", "yk_hook_free", "yk_monitored_close", "yk_monitored_team_free", "yk_tensor_queue_free", "yk_coordinator_free",
       "yk_accumulator_free", "yk_sync_worker_leave",
-  "yk_sync_replicas_free", "yk_keras_free", "yk_history_free", "yk_callback_free", NULL,
+  "yk_sync_replicas_free", "yk_keras_free", "yk_history_free", "yk_callback_free", "yk_detection_score_free", NULL,
 };
 
 const char *const fault_silent[] = {
@@ -53,7 +53,9 @@ const char *const fault_silent[] = {
   "yk_sync_replicas_end", "yk_sync_replicas_report", "yk_sync_replicas_worker",
   /* layers.h, network.h */
   "yk_keras_status", "yk_layer_name", "yk_layer_class_name", "yk_sym_output", "yk_sym_desc", "yk_network_layer", "yk_network_layer_at",
-  "yk_network_parameters", "yk_network_set_keras", "yk_network_variables",
+  "yk_network_inputs", "yk_network_outputs", "yk_network_parameters", "yk_network_set_keras", "yk_network_variables",
+  /* data.h, detect.h */
+  "yk_scenes_draw", "yk_box_targets", "yk_detection_recall", "yk_average_precision",
   /* fit.h, callbacks.h: called by calls_fit.c, where there is a fit under way */
   "yk_network_metric_name", "yk_history_epochs", "yk_history_name", "yk_history_values", "yk_logs_count", "yk_logs_name", "yk_logs_at",
   "yk_logs_get", "yk_training_network", "yk_training_epochs", "yk_training_stop", "yk_training_print",
@@ -92,8 +94,15 @@ static void call_keras(yk_keras *k, yk_network *n) {
   see(yk_sym_output(s, 0).layer);
   see(yk_sym_desc(s));
   see(yk_network_layer(n));
+  see(yk_network_inputs(n, NULL));
+  see(yk_network_outputs(n, NULL));
   yk_network_parameters(n, &all, NULL);
   number((double)all + (int)yk_network_set_keras(n, 2) + (double)yk_network_variables(n, NULL, 0));
+}
+
+static void call_detect(yk_tensor *const scene[3], yk_tensor *const targets[2], yk_detection_score *score) {
+  number((int)yk_scenes_draw(1, 0, scene) + (int)yk_box_targets(scene[1], scene[1], scene[2], NULL, targets));
+  number(isnan(yk_detection_recall(score, 0)) + isnan(yk_average_precision(score, -1)));    /* nothing was there */
 }
 
 static void call_graph(yk_graph *g, yk_variable *v) {
@@ -289,10 +298,16 @@ void fault_call_silent(void) {
   yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(2) });
   yk_network *n = yk_network_new(k, NULL, 1, &in, 1, &in);
   CHECK_OK(yk_keras_status(k));
+  yk_tensor *scene[3], *targets[2];
+  yk_detection_score *score;
+  CHECK_OK(yk_scenes_new(1, 32, 2, scene));
+  CHECK_OK(yk_box_targets_new(1, 2, targets));
+  CHECK_OK(yk_detection_score_new(YK_SCENE_CLASSES, 0, &score));
   uint64_t made = yk__alloc_count();
   yk__alloc_fail_from(1);
   call_values(t);
   call_keras(k, n);
+  call_detect(scene, targets, score);
   call_graph(g, v);
   call_data(d, q, records);
   call_session(s);
@@ -310,6 +325,9 @@ void fault_call_silent(void) {
   CHECK_OK(yk_monitored_close(m));
   yk_graph_free(other);
   yk_keras_free(k);
+  yk_detection_score_free(score);
+  for (int i = 0; i < 3; i++) yk_tensor_free(scene[i]);
+  for (int i = 0; i < 2; i++) yk_tensor_free(targets[i]);
   CHECK_OK(yk_saver_close(w));
   yk_checkpoint_close(c);
   CHECK_INT(unlink(yk_summary_path(events)), 0);

@@ -85,7 +85,7 @@ static int read_headers(void **state) {
 /* ---- is each covered? ---- */
 
 static const fault_case *const tables[] = { fault_values, fault_data, fault_sessions, fault_steps, fault_training, fault_checkpoints,
-                                            fault_events, fault_sync, fault_monitored, fault_keras, fault_fit };
+                                            fault_events, fault_sync, fault_monitored, fault_keras, fault_fit, fault_detect };
 enum { NTABLES = sizeof tables / sizeof tables[0] };
 
 /* Covered, but not in the tables: towers and their copies by test_networks.c; what is set for the process stays allocated, so it is below. */
@@ -148,6 +148,7 @@ static void test_events(void **state) { (void)state; run_table(fault_events); }
 static void test_monitored(void **state) { (void)state; run_table(fault_monitored); }
 static void test_sync(void **state) { (void)state; run_table(fault_sync); }
 static void test_keras(void **state) { (void)state; run_table(fault_keras); }
+static void test_detect(void **state) { (void)state; run_table(fault_detect); }
 static void test_fit(void **state) { (void)state; run_table(fault_fit); }
 static void test_silent(void **state) { (void)state; fault_call_silent(); }
 
@@ -180,7 +181,8 @@ int main(void) {
     cmocka_unit_test(test_values), cmocka_unit_test(test_data),
     cmocka_unit_test(test_builders), cmocka_unit_test(test_sessions), cmocka_unit_test(test_steps),
     cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_events), cmocka_unit_test(test_sync),
-        cmocka_unit_test(test_monitored), cmocka_unit_test(test_keras), cmocka_unit_test(test_fit), cmocka_unit_test(test_select_gpu),
+        cmocka_unit_test(test_monitored), cmocka_unit_test(test_keras), cmocka_unit_test(test_detect),
+    cmocka_unit_test(test_fit), cmocka_unit_test(test_select_gpu),
   };
   setenv("OMP_NUM_THREADS", "1", 0);
   return cmocka_run_group_tests(tests, read_headers, NULL);

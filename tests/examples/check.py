@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 env = {k: v for k, v in os.environ.items() if not k.startswith(("YOKE_", "CUDA_"))}
 build = pathlib.Path(sys.argv[1]) / "examples"
@@ -85,4 +86,12 @@ with tempfile.TemporaryDirectory() as folder:
     branch = [[(e["ts"], e["ts"] + e["dur"]) for e in events if e["pid"] == pid] for pid in (1, 2)]      # process 1 is gpu:0, 2 gpu:1
     assert len(branch[0]) == len(branch[1]) == 8, events                   # forwards and backwards, in each step
     assert any(a < d and c < b for a, b in branch[0] for c, d in branch[1]), branch     # side by side
+    file = f"{folder}/detector.h5"
+    started = time.monotonic()
+    out = run("two_stage_detector", "800", file).splitlines()
+    seconds = time.monotonic() - started
+    scores = [[float(x) for x in re.fullmatch(r"recall (\d\.\d{4}), mAP (\d\.\d{4}) in 200 other scenes", line).groups()] for line in out[-2:]]
+    assert len(out) == 10 and scores[0] == scores[1], out              # what the file restored finds the same, with both parts
+    assert scores[0][0] >= 0.9 and scores[0][1] >= 0.6, out
+    print(f"two_stage_detector: recall {scores[0][0]}, mAP {scores[0][1]} in {seconds:.0f} s")
 print("examples print what they should")

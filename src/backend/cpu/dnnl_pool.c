@@ -92,10 +92,20 @@ static yk_code prepare(yk_cpu_prepare *p, const yk_pooling *o, const yk_bind *bi
   return YK_OK;
 }
 
+/* Where the processor has bf16 instructions, oneDNN adds what overlapping windows send to a cell in bf16, rounding each sum. */
+static yk_code check_sums(const yk_kernel *k) {
+  yk_prim q = { .dir = YK_PRIM_BWD };
+  yk__dnnl_pool_geometry(k->attrs, &k->out[0], &k->in[0], &q);
+  if (k->in[0].dtype != YK_BF16 || (q.stride[0] >= q.window[0] && q.stride[1] >= q.window[1])) return YK_OK;
+  return YK_CPU_REFUSE("oneDNN may add overlapping windows in bf16");
+}
+
 yk_code yk__cpu_dnnl_max_pool(yk_cpu_prepare *p) {
   yk_kernel *k = p->k;
   yk_pooling o = { YK_PRIM_FWD, dnnl_pooling_max, &k->in[0], &k->out[0], &k->out[1], &k->in[0] };
   static const yk_bind bind[] = { { DNNL_ARG_SRC, 0 }, { DNNL_ARG_DST, 1 }, { DNNL_ARG_WORKSPACE, 2 } };
+  /* Where the processor has bf16 instructions, oneDNN writes two numbers of cells into the place of one. */
+  if (k->out[1].dtype == YK_I32 && k->in[0].dtype == YK_BF16) return YK_CPU_REFUSE("a large window in bf16");
   if (k->out[1].dtype == YK_I32 && yk__cpu_layout_padded(&k->in[0])) {
     /* With windows that large oneDNN leaves the lowest float in channels that are padding. */
     if (p->spec->flags & YK_SPEC_FIXED) return YK_CPU_REFUSE("a large window over padded channels");
@@ -108,6 +118,7 @@ yk_code yk__cpu_dnnl_max_pool_grad(yk_cpu_prepare *p) {
   yk_kernel *k = p->k;
   yk_pooling o = { YK_PRIM_BWD, dnnl_pooling_max, &k->out[0], &k->in[0], &k->in[1], &k->in[1] };
   static const yk_bind bind[] = { { DNNL_ARG_DIFF_DST, 0 }, { DNNL_ARG_WORKSPACE, 1 }, { DNNL_ARG_DIFF_SRC, 3 } };
+  YK_TRY(check_sums(k));
   return prepare(p, &o, bind, 3);
 }
 
@@ -122,5 +133,6 @@ yk_code yk__cpu_dnnl_avg_pool_grad(yk_cpu_prepare *p) {
   yk_kernel *k = p->k;
   yk_pooling o = { YK_PRIM_BWD, dnnl_pooling_avg_exclude_padding, &k->out[0], &k->in[0], NULL, &k->in[0] };
   static const yk_bind bind[] = { { DNNL_ARG_DIFF_DST, 0 }, { DNNL_ARG_DIFF_SRC, 2 } };
+  YK_TRY(check_sums(k));
   return prepare(p, &o, bind, 2);
 }

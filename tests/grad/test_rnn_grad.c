@@ -214,9 +214,48 @@ static void misfits_are_told(void **state) {
   yk_graph_free(g);
 }
 
+/* Gradients shrink at every step back, states at every zero that is read; before either is a denormal, which would be slow, it is zero. */
+static void long_sequences_make_no_denormals(void **state) {
+  (void)state;
+  enum { LONG = 600 };
+  const yk_value none = { 0 };
+  for (int k = LSTM; k <= SIMPLE; k++) {
+    yk_graph *g;
+    yk_session *s;
+    yk_value out[3] = { none, none, none }, dx, fetch[2];
+    yk_tensor *x, *got[2];
+    CHECK_OK(yk_graph_new(&g));
+    CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(2, LONG, C), &x));
+    for (int i = 0; i < C; i++) ((float *)yk_tensor_data(x))[i] = (float)(1 + i);
+    yk_value in = yk_placeholder(g, NULL, YK_F32, YK_SHAPE(2, LONG, C)), w = yk_fill(g, YK_F32, YK_SHAPE(C, gates[k] * U), 0.1);
+    yk_value recurrent = yk_fill(g, YK_F32, YK_SHAPE(U, gates[k] * U), 0.1);
+    if (k == LSTM) yk_lstm(g, in, w, recurrent, none, none, none, none, NULL, out);
+    else if (k == GRU) yk_gru(g, in, w, recurrent, none, none, none, none, NULL, out);
+    else yk_simple_rnn(g, in, w, recurrent, none, none, none, NULL, out);
+    yk_gradients(g, 1, &out[1], NULL, 1, &in, NULL, &dx);
+    fetch[0] = out[0], fetch[1] = dx;
+    CHECK_OK(yk_session_open(g, NULL, &s));
+    CHECK_OK(yk_session_run(s, 1, &(yk_feed){ in, x }, 2, fetch, 0, NULL, got));
+    for (int i = 0; i < 2; i++) {
+      int zeros = 0;
+      for (int64_t j = 0; j < yk_tensor_count(got[i]); j++) {
+        double v = yk_tensor_at(got[i], j);
+        if (v != 0 && fabs(v) < 0x1p-126) fail_msg("%d gates, value %d, element %lld: %g", gates[k], i, (long long)j, v);
+        zeros += v == 0;
+      }
+      if (i == 1) assert_true(zeros > 0 && zeros < yk_tensor_count(got[i]));      /* it got there, and not at once */
+      yk_tensor_free(got[i]);
+    }
+    yk_tensor_free(x);
+    yk_session_close(s);
+    yk_graph_free(g);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(every_input_has_its_gradient),
                                       cmocka_unit_test(a_session_agrees_with_the_references),
-                                      cmocka_unit_test(steps_may_be_unknown), cmocka_unit_test(misfits_are_told) };
+                                      cmocka_unit_test(steps_may_be_unknown), cmocka_unit_test(long_sequences_make_no_denormals),
+                                      cmocka_unit_test(misfits_are_told) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

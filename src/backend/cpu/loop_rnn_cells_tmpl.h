@@ -12,7 +12,7 @@ INLINE void F(lstm_row)(const yk_rnn_state *s, const int fast, const T *z, const
   SIMD for (int64_t j = 0; j < u; j++) {
     const T i = F(gate)(s, fast, z[j] + p[j]), f = F(gate)(s, fast, z[u + j] + p[u + j]);
     const T g = F(act)(s, fast, z[2 * u + j] + p[2 * u + j]), o = F(gate)(s, fast, z[3 * u + j] + p[3 * u + j]);
-    const T cell = f * c[j] + i * g, out = o * F(act)(s, fast, cell);
+    const T cell = F(flushed)(f * c[j] + i * g), out = o * F(act)(s, fast, cell);
     gates[j] = i;
     gates[u + j] = f;
     gates[2 * u + j] = g;
@@ -57,9 +57,9 @@ INLINE void F(lstm_back_row)(const yk_rnn_state *s, const int fast, const T *gat
   const int64_t u = s->u;
   SIMD for (int64_t j = 0; j < u; j++) {
     const T i = gates[j], f = gates[u + j], g = gates[2 * u + j], o = gates[3 * u + j], y = F(act)(s, fast, cells[j]);
-    const T e = dc[j] + dh[j] * o * F(act_slope)(s, fast, y);
-    const T di = e * g * F(gate_slope)(s, fast, i), df = e * last[j] * F(gate_slope)(s, fast, f);
-    const T dg = e * i * F(act_slope)(s, fast, g), dout = dh[j] * y * F(gate_slope)(s, fast, o);
+    const T e = F(flushed)(dc[j] + dh[j] * o * F(act_slope)(s, fast, y));
+    const T di = F(flushed)(e * g * F(gate_slope)(s, fast, i)), df = F(flushed)(e * last[j] * F(gate_slope)(s, fast, f));
+    const T dg = F(flushed)(e * i * F(act_slope)(s, fast, g)), dout = F(flushed)(dh[j] * y * F(gate_slope)(s, fast, o));
     dc[j] = e * f;
     h[j] = o * y;
     dz[j] = in[j] = di;
@@ -131,7 +131,8 @@ INLINE void F(gru_row)(const yk_rnn_state *s, const int fast, const T *z, const 
   const int64_t u = s->u;
   SIMD for (int64_t j = 0; j < u; j++) {
     const T g = F(gate)(s, fast, z[j] + (p[j] + bias[j])), r = F(gate)(s, fast, z[u + j] + (p[u + j] + bias[u + j]));
-    const T q = p[2 * u + j] + bias[2 * u + j], n = F(act)(s, fast, z[2 * u + j] + r * q), out = g * h[j] + ((T)1 - g) * n;
+    const T q = p[2 * u + j] + bias[2 * u + j], n = F(act)(s, fast, z[2 * u + j] + r * q);
+    const T out = F(flushed)(g * h[j] + ((T)1 - g) * n);
     gates[j] = g;
     gates[u + j] = r;
     gates[2 * u + j] = n;
@@ -153,7 +154,7 @@ INLINE void F(gru_reset_row)(const yk_rnn_state *s, const T *z, const T *p, cons
 INLINE void F(gru_new_row)(const yk_rnn_state *s, const T *z, const T *q, T *gates, T *states, T *h, T *y) {
   const int64_t u = s->u;
   SIMD for (int64_t j = 0; j < u; j++) {
-    const T n = F(act)(s, 0, z[2 * u + j] + q[j]), out = gates[j] * h[j] + ((T)1 - gates[j]) * n;
+    const T n = F(act)(s, 0, z[2 * u + j] + q[j]), out = F(flushed)(gates[j] * h[j] + ((T)1 - gates[j]) * n);
     gates[2 * u + j] = n;
     states[j] = y[j] = h[j] = out;
   }
@@ -206,9 +207,9 @@ INLINE void F(gru_back_row)(const yk_rnn_state *s, const int fast, const T *gate
   const int64_t u = s->u;
   SIMD for (int64_t j = 0; j < u; j++) {
     const T g = gates[j], r = gates[u + j], n = gates[2 * u + j], q = gates[3 * u + j];
-    const T dg = dh[j] * (last[j] - n) * F(gate_slope)(s, fast, g), dn = dh[j] * ((T)1 - g) * F(act_slope)(s, fast, n);
-    const T dr = dn * q * F(gate_slope)(s, fast, r);
-    dh[j] *= g;
+    const T dg = F(flushed)(dh[j] * (last[j] - n) * F(gate_slope)(s, fast, g));
+    const T dn = F(flushed)(dh[j] * ((T)1 - g) * F(act_slope)(s, fast, n)), dr = F(flushed)(dn * q * F(gate_slope)(s, fast, r));
+    dh[j] = F(flushed)(dh[j] * g);
     dz[j] = in[j] = dg;
     dz[u + j] = in[u + j] = dr;
     dz[2 * u + j] = dn;
@@ -219,7 +220,7 @@ INLINE void F(gru_back_row)(const yk_rnn_state *s, const int fast, const T *gate
 INLINE void F(gru_back_reset_row)(const yk_rnn_state *s, const T *gates, const T *last, const T *p, T *dh, T *in, T *dz) {
   const int64_t u = s->u;
   SIMD for (int64_t j = 0; j < u; j++) {
-    const T r = gates[u + j], dr = p[j] * last[j] * F(gate_slope)(s, 0, r);
+    const T r = gates[u + j], dr = F(flushed)(p[j] * last[j] * F(gate_slope)(s, 0, r));
     dh[j] += p[j] * r;
     dz[u + j] = in[u + j] = dr;
   }
@@ -290,7 +291,7 @@ static yk_code F(gru_grad)(const yk_kernel *k, void *const *arg, void *workspace
 /* ---- simple_rnn ---------------------------------------------------------------------------------------------------- */
 
 INLINE void F(simple_row)(const yk_rnn_state *s, const int fast, const T *z, const T *p, T *states, T *h, T *y) {
-  SIMD for (int64_t j = 0; j < s->u; j++) states[j] = y[j] = h[j] = F(act)(s, fast, z[j] + p[j]);
+  SIMD for (int64_t j = 0; j < s->u; j++) states[j] = y[j] = h[j] = F(flushed)(F(act)(s, fast, z[j] + p[j]));
 }
 
 static void F(simple_step)(const F(rnn) *c, const F(block) *b, int64_t k) {
@@ -320,7 +321,7 @@ static yk_code F(simple)(const yk_kernel *k, void *const *arg, void *workspace) 
 }
 
 INLINE void F(simple_back_row)(const yk_rnn_state *s, const int fast, const T *states, const T *dh, T *in, T *dz) {
-  SIMD for (int64_t j = 0; j < s->u; j++) dz[j] = in[j] = dh[j] * F(act_slope)(s, fast, states[j]);
+  SIMD for (int64_t j = 0; j < s->u; j++) dz[j] = in[j] = F(flushed)(dh[j] * F(act_slope)(s, fast, states[j]));
 }
 
 static void F(simple_back_step)(const F(rnn) *c, const F(block) *b, int64_t k) {

@@ -156,6 +156,15 @@ INLINE T F(gate)(const yk_rnn_state *s, const int fast, T x) {
   const T v = (T)s->slope * x + (T)0.5;
   return v < 0 ? (T)0 : v > 1 ? (T)1 : v;
 }
+/*
+ * x, or 0 where it is so small that its products with weights may be denormals. What a gate lets through shrinks at each step, so after
+ * a hundred of them gradients, and states after zeros, get there; and denormals cost a hundred times as much, here and in the
+ * products of all steps behind.
+ */
+INLINE T F(flushed)(T x) {
+  const T least = sizeof(T) == 4 ? (T)0x1p-102 : (T)0x1p-969;        /* the smallest normal number times 2^24, 2^53 */
+  return x < least && x > -least ? (T)0 : x;
+}
 INLINE T F(act_slope)(const yk_rnn_state *s, const int fast, T y) {
   if (fast || s->activation == YK_RNN_TANH) return (T)1 - y * y;
   return s->activation == YK_RNN_LINEAR || y > 0 ? (T)1 : (T)0;

@@ -78,10 +78,10 @@ void yk_network_build_at(const char *where, yk_network *n, bool training, const 
 size_t yk_network_variables(const yk_network *n, yk_variable **out, size_t max);
 
 /*
- * A model that Keras saved as .h5 (Keras 2, tf-keras 2, or Keras 3's legacy form) or as a .keras archive of Keras 3, with its
- * weights. *out belongs to k. ENOTFOUND, EIO; ECORRUPT tells file, layer, key or group, and what was expected; EUNSUPPORTED names
- * a class or setting that is not known here. After a failure k may hold layers that were made before it, so give each file a
- * yk_keras of its own.
+ * A model that Keras saved as .h5 (Keras 2, tf-keras 2, or Keras 3's legacy form) or as a .keras archive (Keras 3, or Keras 2.14 and
+ * later), with its weights. *out belongs to k. ENOTFOUND, EIO; ECORRUPT tells file, layer, key or group, and what was expected;
+ * EUNSUPPORTED names a class or setting that is not known here. After a failure k may hold layers that were made before it, so give
+ * each file a yk_keras of its own.
  */
 yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) YK_CHECKED;
 /* Weights alone, of a weights file or a whole model, into a network of the same layers: matched by order. Nothing changes unless all fit. */

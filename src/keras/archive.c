@@ -1,7 +1,7 @@
 /*
- * archive.c - Keras 3's .keras archives: a zip of the config, how it is trained, and a weight file.
+ * archive.c - .keras archives of Keras 3, and of Keras 2.14 and tf-keras: a zip of the config, how it is trained, and a weight file.
  *
- * What was made by tf-keras, which lays weights out otherwise, is refused by name.
+ * Keras 2's have the config of its other files and otherwise the layout of Keras 3. Earlier ones lay weights out by names and are refused.
  */
 #include <stdio.h>
 #include <string.h>
@@ -45,18 +45,40 @@ static void close_archive(archive *a) {
   yk__file_close(&a->f);
 }
 
+static yk_zip_member *member(archive *a, const char *name) {
+  for (uint32_t i = 0; i < a->zip.n; i++)
+    if (strcmp(a->zip.m[i].name, name) == 0) return &a->zip.m[i];
+  return NULL;
+}
+
 static yk_code extract(archive *a, const char *name, int64_t most, void **out, size_t *n) {
-  for (uint32_t i = 0; i < a->zip.n; i++) {
-    yk_zip_member *m = &a->zip.m[i];
-    if (strcmp(m->name, name) != 0) continue;
-    YK_TRY(yk__zip_find(&a->f, m));
-    if (m->bytes > most || (!m->stored && m->bytes > MOST_TEXT && m->bytes / MOST_PACKED > m->packed))
-      return YK_FAIL(ECORRUPT, "'%s': member '%s' is said to have %lld bytes", a->f.path, name, (long long)m->bytes);
-    YK_TRY(yk__zip_extract(&a->f, m, out));
-    *n = (size_t)m->bytes;
-    return YK_OK;
-  }
-  return YK_FAIL(ECORRUPT, "'%s' is no model of Keras: the archive has no '%s'", a->f.path, name);
+  yk_zip_member *m = member(a, name);
+  if (m == NULL) return YK_FAIL(ECORRUPT, "'%s' is no model of Keras: the archive has no '%s'", a->f.path, name);
+  YK_TRY(yk__zip_find(&a->f, m));
+  if (m->bytes > most || (!m->stored && m->bytes > MOST_TEXT && m->bytes / MOST_PACKED > m->packed))
+    return YK_FAIL(ECORRUPT, "'%s': member '%s' is said to have %lld bytes", a->f.path, name, (long long)m->bytes);
+  YK_TRY(yk__zip_extract(&a->f, m, out));
+  *n = (size_t)m->bytes;
+  return YK_OK;
+}
+
+/* Which Keras wrote it, 2 or 3: as the metadata says; Keras 3 if there is none, since it reads such an archive too. */
+static yk_code version(archive *a, int *major) {
+  void *text = NULL;
+  size_t n = 0;
+  *major = 3;
+  if (member(a, METADATA) == NULL) return YK_OK;
+  YK_TRY(extract(a, METADATA, MOST_TEXT, &text, &n));
+  json_t *root = json_loadb(text, n, 0, NULL);
+  const char *said = json_string_value(json_object_get(root, "keras_version"));
+  yk_code rc = YK_OK;
+  if (said == NULL) rc = YK_FAIL(ECORRUPT, "'%s': member '%s' tells no keras_version", a->f.path, METADATA);
+  else if ((said[0] != '2' && said[0] != '3') || said[1] != '.')
+    rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by Keras %.20s; expected Keras 2 or 3", a->f.path, said);
+  else *major = said[0] - '0';
+  json_decref(root);
+  yk__free(text);
+  return rc;
 }
 
 /* The weight file, in memory of its own: the archive may be closed. */
@@ -72,7 +94,7 @@ static yk_code read_weights(archive *a, yk_network *n, const char *training) {
   YK_TRY(open_weights(a, &f));
   yk_code rc = YK_OK;
   if (yk__h5_has(f, "_layer_checkpoint_dependencies"))
-    rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by tf-keras; save it there as .h5", a->f.path);
+    rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by a Keras before 2.14; save it there as .h5", a->f.path);
   if (rc == YK_OK) rc = yk__layout3_load(f, n);
   if (rc == YK_OK) rc = yk__training_load(f, a->f.path, training, n, yk__state_load3);
   yk__h5_close(f);
@@ -98,12 +120,14 @@ static yk_code load(archive *a, yk_keras *k, yk_network **out) {
   char *training = NULL;
   size_t n = 0;
   yk_network *made = NULL;
+  int major;
+  YK_TRY(version(a, &major));
   YK_TRY(extract(a, CONFIG, MOST_TEXT, &config, &n));
-  k->major = 3;
-  yk_code rc = yk__network_read(k, a->f.path, config, n, 3, &made);
+  k->major = major;
+  yk_code rc = yk__network_read(k, a->f.path, config, n, major, &made);
   if (rc == YK_OK) rc = training_of(config, n, &training);
   if (rc == YK_OK) {
-    made->major = 3;
+    made->major = major;
     rc = read_weights(a, made, training);
   }
   yk__free(config);

@@ -21,12 +21,14 @@ static bool is_recurrent(const yk_layer *l) {
   return l->class == &yk__class_lstm || l->class == &yk__class_gru || l->class == &yk__class_simple_rnn;
 }
 
-/* Attention's kernels and biases are those of four layers. */
-static void path_of(const yk_layer *l, const char *base, uint32_t i, char out[PATH]) {
+/* Attention's kernels and biases are those of four layers, whose names Keras 2 begins with "_". */
+static void path_of(const walk *w, const yk_layer *l, const char *base, uint32_t i, char out[PATH]) {
   static const char *const product[] = { "query_dense", "key_dense", "value_dense", "output_dense" };
   if (l->class == &yk__class_multi_head_attention) {
     uint32_t each = l->nweight / 4;
-    snprintf(out, PATH, "%.900s/%s/vars/%u", base, product[i / each], (unsigned)(i % each));
+    snprintf(out, PATH, "%.900s/_%s", base, product[i / each]);
+    const char *mark = w->f != NULL && yk__h5_has(w->f, out) ? "_" : "";
+    snprintf(out, PATH, "%.900s/%s%s/vars/%u", base, mark, product[i / each], (unsigned)(i % each));
   } else {
     snprintf(out, PATH, "%.900s%s/vars/%u", base, is_recurrent(l) ? "/cell" : "", (unsigned)i);
   }
@@ -44,7 +46,7 @@ static yk_code walk_layer(const walk *w, yk_layer *l, const char *base) {
   for (int trains = 1; trains >= 0; trains--)
     for (uint32_t i = 0; i < l->nweight; i++) {
       if (l->weight[i].not_trainable == (trains == 1)) continue;
-      path_of(l, base, at++, path);
+      path_of(w, l, base, at++, path);
       YK_TRY(w->each(w->arg, path, l, &l->weight[i]));
     }
   return YK_OK;

@@ -225,7 +225,7 @@ static yk_code load_state(const yk_h5 *f, const char *what, yk_network *n, const
   yk_code rc = numbered ? number_names(&l) : yk__h5_texts(f, group, "weight_names", &l.names);
   if (rc == YK_OK) rc = yk__trained_weights(n, &l.all);
   if (rc == YK_OK && l.names.n > 0)
-    rc = numbered ? take_all(&l, 2, n->compiled->optimizer.kind != YK_OPT_RMSPROP) : take_named(&l);
+    rc = numbered ? take_all(&l, n->major >= 3 ? 2 : 1, n->compiled->optimizer.kind != YK_OPT_RMSPROP) : take_named(&l);
   if (rc != YK_OK) yk__state_free(n->compiled);
   yk__texts_free(&l.names);
   yk__free(l.all.at);

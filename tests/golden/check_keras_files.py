@@ -71,7 +71,7 @@ def main():
     for path in sorted([*pathlib.Path(sys.argv[1]).glob("resume_*.h5"), *pathlib.Path(sys.argv[1]).glob("resume_*.keras")]):
         checked += 1
         try:
-            worst = go_on(path, keras3 if "keras3" in path.name else keras2)
+            worst = go_on(path, keras3 if "keras3" in path.name or path.suffix == ".keras" else keras2)
             if worst <= 1e-4:
                 continue
             print(f"{path.name}: losses differ by {worst:.3g}")
@@ -82,9 +82,9 @@ def main():
         values = safetensors(VALUES / path.with_suffix(".safetensors").name)
         ins, outs = numbered(values, "in"), numbered(values, "out")
         for name, k in (("Keras 2", keras2), ("Keras 3", keras3)):
-            if path.name.startswith("keras3") and k is keras2:
+            if (path.name.startswith("keras3") or path.suffix == ".keras") and k is keras2:
                 continue                          # it does not read what is written for Keras 3
-            why = OTHERS.get(path.stem.split("-")[1]) if path.name.startswith("keras2") and k is keras3 else None
+            why = OTHERS.get(path.stem.split("-")[1]) if path.name.startswith("keras2") and path.suffix == ".h5" and k is keras3 else None
             if why:
                 print(f"{path.name}: not by {name}: {why}")
                 continue

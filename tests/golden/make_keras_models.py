@@ -269,10 +269,11 @@ ARCHIVES = ("dense", "conv2d_same", "batch_norm", "embedding", "lstm", "gru", "b
 
 
 def archives(wanted):
-    """The same models of Keras 3 as .keras archives."""
-    for name in wanted or ARCHIVES:
-        keras3.backend.clear_session()
-        keras3.models.load_model(OUT / f"keras3-{name}.h5", compile=False).save(OUT / f"keras3-{name}.keras")
+    """The same models as .keras archives."""
+    for flavour, k in (("keras2", keras2), ("keras3", keras3)):
+        for name in wanted or ARCHIVES:
+            k.backend.clear_session()
+            k.models.load_model(OUT / f"{flavour}-{name}.h5", compile=False).save(OUT / f"{flavour}-{name}.keras")
 
 
 def main():

@@ -3,9 +3,9 @@
  *
  *   yoke_layers [BATCH [SECONDS]]
  *
- * 784-1024-1024-10 with ReLU and momentum, examples in memory. One side is yk_network_fit() with its queue, its numbers of each batch and a quiet
- * callback; the other feeds the batches, which are there already, to a prepared step. They take turns, a few steps each, and the median of the turns
- * is compared.
+ * 784-1024-1024-10 with ReLU and momentum, examples in memory and in their order. One side is yk_network_fit() with its numbers of each
+ * batch and a quiet callback; the other feeds the batches to a prepared step. They take turns, a few steps each, and the median of
+ * the turns is compared.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +105,7 @@ static yk_code run_layers(layer_side *o, int64_t batch, double *ms) {
   yk_examples e = { .x = (const yk_tensor *const *)&o->x, .y = (const yk_tensor *const *)&o->y };
   f.batch_size = batch;
   f.verbose = 0;
+  f.no_shuffle = true;
   f.ncallbacks = 1;
   f.callbacks = &list;
   YK_TRY(yk_network_fit(o->n, &e, &f, NULL));

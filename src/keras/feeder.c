@@ -1,8 +1,9 @@
 /*
  * feeder.c - see feeder.h.
  *
- * A column is one component of the examples on its way to one feed. Rows of tensors are copied once, from where they are into the batch; those of a
- * data set come through a queue, which reads ahead and makes of pictures what networks take.
+ * A column is one component of the examples on its way to one feed. Rows of tensors that follow each other are read where they are; in
+ * an order of their own they are copied into the batch. Those of a data set come through a queue, which reads ahead and makes of
+ * pictures what networks take.
  */
 #include "keras/feeder.h"
 #include <stdio.h>
@@ -18,7 +19,8 @@ typedef struct column {
   int64_t own, elements;           /* numbers a row: of the component, of the feed */
   uint32_t component;              /* of a data set */
   const char *base;                /* of a tensor: its first row */
-  void *raw, *cast;                /* [batch] rows; cast NULL: raw is the feed */
+  void *raw, *cast;                /* [batch] rows: as they come, where they are copied or come from a queue; and as they are fed, if otherwise */
+  const void *now;                 /* the rows of this batch: raw, or where they are */
 } column;
 
 struct yk_feeder {
@@ -157,16 +159,24 @@ static void begin_epoch(yk_feeder *f, int64_t epoch) {
   }
 }
 
+static size_t row_bytes(const column *c) { return (size_t)c->own * yk_dtype_bytes(c->have); }
+
 /* `n` rows into the batch at row `to`. */
 static void copy_rows(const yk_feeder *f, int64_t to, int64_t n) {
   for (uint32_t k = 0; k < f->ncolumns; k++) {
-    const column *c = &f->column[k];
-    size_t bytes = (size_t)c->own * yk_dtype_bytes(c->have);
+    column *c = &f->column[k];
+    size_t bytes = row_bytes(c);
     char *out = (char *)c->raw + (size_t)to * bytes;
     if (c->have == YK_NONE) continue;
+    c->now = c->raw;
     if (f->order == NULL) memcpy(out, c->base + (size_t)f->at * bytes, (size_t)n * bytes);
     for (int64_t r = 0; f->order != NULL && r < n; r++) memcpy(out + (size_t)r * bytes, c->base + (size_t)f->order[f->at + r] * bytes, bytes);
   }
+}
+
+static void point_at_rows(const yk_feeder *f) {
+  for (uint32_t k = 0; k < f->ncolumns; k++)
+    if (f->column[k].have != YK_NONE) f->column[k].now = f->column[k].base + (size_t)f->at * row_bytes(&f->column[k]);
 }
 
 static int64_t take_rows(yk_feeder *f, bool across) {
@@ -174,7 +184,8 @@ static int64_t take_rows(yk_feeder *f, bool across) {
   do {
     if (f->at == f->rows) begin_epoch(f, f->epoch + 1);
     int64_t left = f->rows - f->at, n = f->o.batch - taken < left ? f->o.batch - taken : left;
-    copy_rows(f, taken, n);
+    if (f->order == NULL && taken == 0 && (n == f->o.batch || !across)) point_at_rows(f);
+    else copy_rows(f, taken, n);
     f->at += n;
     taken += n;
   } while (across && taken < f->o.batch);
@@ -265,7 +276,7 @@ static yk_code make_buffers(yk_feeder *f) {
   for (uint32_t i = 0; i < f->ncolumns; i++) {
     column *c = &f->column[i];
     bool weight = i >= f->ncolumns - f->nweights;
-    if (f->d != NULL && c->have != YK_NONE) c->raw = f->out[c->component];
+    if (f->d != NULL && c->have != YK_NONE) c->now = c->raw = f->out[c->component];
     else if (c->have != YK_NONE && (c->raw = yk__alloc(rows * (size_t)c->own * yk_dtype_bytes(c->have) + 1)) == NULL) return YK_ENOMEM;
     if (!weight && c->have == c->want) continue;
     c->cast = yk__alloc(rows * (size_t)c->elements * yk_dtype_bytes(c->want) + 1);
@@ -374,11 +385,13 @@ yk_code yk__feeder_seek(yk_feeder *f, int64_t epoch) {
 
 /* ---- batches ------------------------------------------------------------------------------------------------------------------------------ */
 
+static const void *fed(const column *c) { return c->cast != NULL ? c->cast : c->now; }
+
 /* The class of row r of a target: its number, or where its largest element is. */
 static int64_t class_of(const column *t, int64_t r) {
   int64_t best = 0;
-  if (t->want == YK_I32) return ((const int32_t *)(t->cast != NULL ? t->cast : t->raw))[r * t->elements];
-  const float *x = (const float *)(t->cast != NULL ? t->cast : t->raw) + r * t->elements;
+  if (t->want == YK_I32) return ((const int32_t *)fed(t))[r * t->elements];
+  const float *x = (const float *)fed(t) + r * t->elements;
   if (t->elements == 1) return (int64_t)(x[0] + 0.5f);
   for (int64_t i = 1; i < t->elements; i++)
     if (x[i] > x[best]) best = i;
@@ -387,7 +400,7 @@ static int64_t class_of(const column *t, int64_t r) {
 
 static yk_code fill_weights(yk_feeder *f, column *c, int64_t rows) {
   float *w = c->cast;
-  if (c->have != YK_NONE) yk__to_double(c->have, c->raw, f->wide, rows * c->own);
+  if (c->have != YK_NONE) yk__to_double(c->have, c->now, f->wide, rows * c->own);
   for (int64_t r = 0; r < rows; r++) {
     double of_class = 1;
     if (f->target_of_class >= 0) {
@@ -403,6 +416,8 @@ static yk_code fill_weights(yk_feeder *f, column *c, int64_t rows) {
 }
 
 static yk_code wrap(yk_feeder *f, int64_t rows) {
+  for (uint32_t i = 0; rows == f->feed_rows && i < f->ncolumns; i++)
+    yk__tensor_look_at((yk_tensor *)(uintptr_t)f->feed[i], fed(&f->column[i]));
   if (rows == f->feed_rows) return YK_OK;
   drop_feeds(f);
   for (uint32_t i = 0; i < f->ncolumns; i++) {
@@ -410,7 +425,7 @@ static yk_code wrap(yk_feeder *f, int64_t rows) {
     yk_tensor *t = NULL;
     yk_shape s = c->shape;
     s.dim[0] = rows;
-    YK_TRY(yk_tensor_wrap(c->want, s, c->cast != NULL ? c->cast : c->raw, NULL, NULL, &t));
+    YK_TRY(yk_tensor_wrap(c->want, s, (void *)(uintptr_t)fed(c), NULL, NULL, &t));
     f->feed[i] = t;
   }
   f->feed_rows = rows;
@@ -425,7 +440,7 @@ yk_code yk__feeder_next(yk_feeder *f, bool across, const yk_tensor *const **feed
     column *c = &f->column[i];
     if (i >= f->ncolumns - f->nweights) YK_TRY(fill_weights(f, c, taken));
     else if (c->cast != NULL) {
-      yk__to_double(c->have, c->raw, f->wide, taken * c->own);
+      yk__to_double(c->have, c->now, f->wide, taken * c->own);
       yk__from_double(c->want, f->wide, c->cast, taken * c->own);
     }
   }

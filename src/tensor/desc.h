@@ -31,6 +31,9 @@ yk_code yk__tensor_want(const char *what, const yk_tensor *t, yk_dtype dtype, yk
 /* yk_tensor_new() whose elements are not set yet: for who fills all of them. */
 yk_code yk__tensor_unset(yk_dtype dtype, yk_shape shape, yk_tensor **out) YK_CHECKED;
 
+/* Lent elements (yk_tensor_wrap() without a release) are from now on those at `data`. For the only owner, while nobody reads them. */
+void yk__tensor_look_at(yk_tensor *t, const void *data);
+
 /* Elements as doubles, in bulk: round to nearest even for f16/bf16; integers saturate, NaN becomes 0; bool is != 0. */
 void yk__to_double(yk_dtype t, const void *src, double *dst, int64_t n);
 void yk__from_double(yk_dtype t, const double *src, void *dst, int64_t n);

@@ -313,7 +313,8 @@ typedef struct yk_recurrent_config {
   bool return_sequences, return_state, go_backwards;
   bool stateful;                              /* a batch begins with the states that the one before ended with; its size is fixed */
   bool reset_before;                          /* GRU: Keras's reset_after=False */
-  double dropout, recurrent_dropout;          /* of the inputs, one mask for all steps; of the states: only 0 can be trained */
+  double dropout, recurrent_dropout;          /* in training: of the inputs, one mask for all steps; of what each gate sees of the state, a mask
+                                                 for each gate. The latter takes a known number of steps, and several times as long */
   yk_initializer kernel_initializer, recurrent_initializer, bias_initializer;     /* glorot uniform, orthogonal, zeros */
   yk_penalty kernel_regularizer, recurrent_regularizer, bias_regularizer, activity_regularizer;
   yk_constraint kernel_constraint, recurrent_constraint, bias_constraint;

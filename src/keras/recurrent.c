@@ -1,10 +1,11 @@
 /*
  * recurrent.c - LSTM, GRU, SimpleRNN, and Masking in front of them.
  *
- * One operation runs the whole sequence; weights are Keras's as they are.
+ * One operation runs the whole sequence, unless states are dropped out on the way (recurrent_steps.h); weights are Keras's as they are.
  */
 #include <string.h>
 #include "keras/carried.h"
+#include "keras/recurrent_steps.h"
 
 #define RNN(member) YK__AT(yk_recurrent_config, member)
 #define PART(prefix, member, first)                                                                     \
@@ -115,14 +116,10 @@ static void finish(yk_layer_call *c, const yk_value *all, uint32_t nstates) {
   for (uint32_t i = 0; i < nstates; i++) c->out[1 + i] = all[1 + i];
 }
 
-/* False after a sticky error: a number of initial states that is neither none nor all; what cannot be trained or kept. */
+/* False after a sticky error: a number of initial states that is neither none nor all; what cannot be kept. */
 static bool check(yk_layer_call *c, uint32_t nstates) {
   const yk_recurrent_config *a = c->layer->config;
   const yk_desc *d = yk_value_desc(c->g, c->in[0]);
-  if (c->training && a->recurrent_dropout > 0) {
-    yk__layer_fail(c->layer, c->where, "dropout of a recurrent layer's states cannot be trained; expected a recurrent_dropout of 0");
-    return false;
-  }
   if (c->nin != 1 && c->nin != 1 + nstates) {
     yk__layer_fail(c->layer, c->where, "called on %u inputs; expected 1, or %u with the first states", (unsigned)c->nin,
                    (unsigned)nstates + 1);
@@ -154,33 +151,58 @@ static yk_value bias_of(const yk_layer_call *c) {
   return ((const yk_recurrent_config *)c->layer->config)->no_bias ? (yk_value){ 0 } : yk__weight(c, "bias");
 }
 
+/* As Keras does it, a rate of 1 drops nothing. */
+static bool drops_states(const yk_layer_call *c) {
+  const yk_recurrent_config *a = c->layer->config;
+  return c->training && a->recurrent_dropout > 0 && a->recurrent_dropout < 1;
+}
+
+/* What the operation takes, made in this order. */
+static yk_steps take(yk_layer_call *c, uint32_t gates) {
+  yk_steps s = { .gates = gates };
+  s.kernel = yk__weight(c, "kernel");
+  s.recurrent = yk__weight(c, "recurrent_kernel");
+  s.bias = bias_of(c);
+  s.x = input_of(c);
+  s.h = state(c, 1);
+  if (gates == 4) s.c = state(c, 2);
+  s.mask = mask_of(c);
+  return s;
+}
+
 static void call_lstm(yk_layer_call *c) {
   yk_rnn_attrs x = attrs_of(c->layer);
   yk_value out[3];
   if (!check(c, 2)) return;
-  yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
-  Y(lstm, input_of(c), kernel, recurrent, bias, state(c, 1), state(c, 2), mask_of(c), &x, out);
+  yk_steps s = take(c, 4);
+  if (drops_states(c)) yk__recurrent_steps(c, &s, out);
+  else Y(lstm, s.x, s.kernel, s.recurrent, s.bias, s.h, s.c, s.mask, &x, out);
   finish(c, out, 2);
 }
 
 static void call_gru(yk_layer_call *c) {
   const yk_recurrent_config *a = c->layer->config;
   yk_rnn_attrs x = attrs_of(c->layer);
-  yk_value out[2], both[2] = { { 0 }, { 0 } };
+  yk_value out[3], both[2];
   if (!check(c, 1)) return;
-  yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
-  if (a->reset_before || a->no_bias) both[0] = bias;
-  else Y(unstack, bias, 0, 2, both);
-  Y(gru, input_of(c), kernel, recurrent, both[0], both[1], state(c, 1), mask_of(c), &x, out);
+  yk_steps s = take(c, 3);
+  if (!a->reset_before && !a->no_bias) {
+    Y(unstack, s.bias, 0, 2, both);
+    s.bias = both[0];
+    s.inner_bias = both[1];
+  }
+  if (drops_states(c)) yk__recurrent_steps(c, &s, out);
+  else Y(gru, s.x, s.kernel, s.recurrent, s.bias, s.inner_bias, s.h, s.mask, &x, out);
   finish(c, out, 1);
 }
 
 static void call_simple_rnn(yk_layer_call *c) {
   yk_rnn_attrs x = attrs_of(c->layer);
-  yk_value out[2];
+  yk_value out[3];
   if (!check(c, 1)) return;
-  yk_value kernel = yk__weight(c, "kernel"), recurrent = yk__weight(c, "recurrent_kernel"), bias = bias_of(c);
-  Y(simple_rnn, input_of(c), kernel, recurrent, bias, state(c, 1), mask_of(c), &x, out);
+  yk_steps s = take(c, 1);
+  if (drops_states(c)) yk__recurrent_steps(c, &s, out);
+  else Y(simple_rnn, s.x, s.kernel, s.recurrent, s.bias, s.h, s.mask, &x, out);
   finish(c, out, 1);
 }
 

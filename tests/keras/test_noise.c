@@ -1,6 +1,7 @@
 /*
- * Layers that do something in training alone: what their noise is like, that it differs from run to run, takes batches of any size, and that
- * predictions pass it by. Expected numbers are those of the formulae; random ones may be off by six times what chance explains.
+ * Layers that do something in training alone: what their noise is like, that it differs from run to run, takes batches of any
+ * size, and that predictions pass it by. Expected numbers are those of the formulae; random ones may be off by six times what
+ * chance explains.
  */
 #include "support/check.h"
 #include <yoke/yoke.h>
@@ -120,8 +121,114 @@ static void test_activity(void **state) {
   yk_keras_free(r.k);
 }
 
+/* ---- states of recurrent layers ------------------------------------------------------------------------------------------ */
+
+enum { SEQUENCES = 3, TIME = 37, CHANNELS = 4, UNITS = 5, MOST_WEIGHTS = 3 };
+
+/* With a rate that drops nothing, the layer written out in steps has the values and gradients of its operation. */
+static void in_steps(const char *class, yk_recurrent_config a, bool masked) {
+  yk_keras *k;
+  yk_graph *g;
+  yk_session *s;
+  CHECK_OK(yk_keras_new(3, &k));
+  a.units = UNITS;
+  a.recurrent_dropout = 1e-12;
+  a.return_sequences = a.return_state = true;
+  a.bias_initializer = (yk_initializer){ .kind = YK_INITIALIZER_UNIFORM, .a = -0.5, .b = 0.5 };
+  yk_sym x = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(TIME, CHANNELS) });
+  yk_sym y = yk_apply(yk_layer_new(k, class, &a), masked ? yk_apply(yk_layer_masking(k, NULL), x) : x), out[2] = { y, yk_sym_output(y, 1) };
+  yk_network *n = yk_network_new(k, NULL, 1, &x, 2, out);
+  CHECK_OK(yk_keras_status(k));
+  CHECK_OK(yk_keras_graph(k, &g));
+  yk_value in = yk_placeholder(g, NULL, YK_F32, YK_SHAPE(-1, TIME, CHANNELS)), v[2][2], fetch[2][2 + MOST_WEIGHTS];
+  size_t many = 0;
+  for (int i = 0; i < 2; i++) {
+    yk_network_build(n, i == 1, &in, v[i]);
+    yk_variable *w[MOST_WEIGHTS];
+    yk_gradient grad[MOST_WEIGHTS];
+    size_t nw = yk_network_variables(n, w, MOST_WEIGHTS);
+    yk_value loss = yk_add(g, yk_l2_loss(g, v[i][0]), yk_reduce_sum(g, v[i][1], NULL));
+    yk_compute_gradients(g, loss, nw, w, grad, MOST_WEIGHTS);
+    for (size_t j = 0; j < 2; j++) fetch[i][j] = v[i][j];
+    for (size_t j = 0; j < nw; j++) fetch[i][2 + j] = grad[j].grad;
+    many = 2 + nw;
+  }
+  CHECK_OK(yk_graph_status(g));
+  CHECK_OK(yk_keras_session(k, &s));
+  yk_tensor *t, *got[2][2 + MOST_WEIGHTS];
+  CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(SEQUENCES, TIME, CHANNELS), &t));
+  for (int64_t i = 0; i < yk_tensor_count(t); i++)         /* the first sequence begins, the second one ends with steps that do not count */
+    ((float *)yk_tensor_data(t))[i] = i / CHANNELS < 5 || (i / CHANNELS >= TIME + 30 && i / CHANNELS < 2 * TIME)
+                                          ? 0 : (float)((i * 31) % 19) / 10 - 0.9f;
+  for (int i = 0; i < 2; i++) CHECK_OK(yk_session_run(s, 1, &(yk_feed){ in, t }, many, fetch[i], 0, NULL, got[i]));
+  for (size_t j = 0; j < many; j++) {
+    for (int64_t i = 0; i < yk_tensor_count(got[0][j]); i++)
+      if (!(fabs(yk_tensor_at(got[0][j], i) - yk_tensor_at(got[1][j], i)) <= 2e-5 * fmax(1, fabs(yk_tensor_at(got[0][j], i)))))
+        fail_msg("%s, value %zu, element %lld: %g in steps, %g at once", class, j, (long long)i, yk_tensor_at(got[1][j], i),
+                 yk_tensor_at(got[0][j], i));
+    for (int i = 0; i < 2; i++) yk_tensor_free(got[i][j]);
+  }
+  yk_tensor_free(t);
+  yk_keras_free(k);
+}
+
+static void test_steps(void **state) {
+  (void)state;
+  static const char *const classes[] = { "LSTM", "GRU", "SimpleRNN" };
+  for (int i = 0; i < 3; i++) {
+    in_steps(classes[i], (yk_recurrent_config){ .units = 0 }, false);
+    in_steps(classes[i], (yk_recurrent_config){ .go_backwards = true, .recurrent_activation = "hard_sigmoid" }, true);
+    in_steps(classes[i], (yk_recurrent_config){ .no_bias = true, .reset_before = true, .activation = "linear" }, false);
+  }
+}
+
+/* h = x + 0.5*m*h with x = 1 in each of 4 steps: m is 0 or 2 in all of them, so what is left is 1 or 4. */
+static void test_state_dropout(void **state) {
+  (void)state;
+  enum { MANY = 400 };
+  yk_recurrent_config a = { .units = 1, .activation = "linear", .recurrent_dropout = 0.5, .no_bias = true,
+                            .kernel_initializer = { .kind = YK_INITIALIZER_ONES },
+                            .recurrent_initializer = { .kind = YK_INITIALIZER_CONSTANT, .a = 0.5 } };
+  rig r;
+  open_rig(&r, "SimpleRNN", &a, YK_SHAPE(4, 1));
+  yk_tensor *x, *y, *again;
+  CHECK_OK(yk_tensor_new(YK_F32, YK_SHAPE(MANY, 4, 1), &x));
+  for (int i = 0; i < 4 * MANY; i++) ((float *)yk_tensor_data(x))[i] = 1;
+  CHECK_OK(yk_session_run(r.s, 1, &(yk_feed){ r.in, x }, 1, &r.out, 0, NULL, &y));
+  CHECK_OK(yk_session_run(r.s, 1, &(yk_feed){ r.in, x }, 1, &r.out, 0, NULL, &again));
+  int kept = 0, same = 0;
+  for (int i = 0; i < MANY; i++) {
+    double v = yk_tensor_at(y, i);
+    if (fabs(v - 1) > 1e-6 && fabs(v - 4) > 1e-6) fail_msg("sequence %d ends with %g, expected 1 or 4", i, v);
+    kept += v > 2;
+    same += v == yk_tensor_at(again, i);
+  }
+  CHECK_NEAR(kept, MANY / 2, 6 * sqrt(MANY * 0.25));
+  CHECK_NEAR(same, MANY / 2, 6 * sqrt(MANY * 0.25));       /* another mask in each run */
+  yk_tensor_free(x), yk_tensor_free(y), yk_tensor_free(again);
+  yk_keras_free(r.k);
+}
+
+/* How many steps there are must be known. */
+static void test_steps_unknown(void **state) {
+  (void)state;
+  yk_keras *k;
+  yk_graph *g;
+  CHECK_OK(yk_keras_new(3, &k));
+  yk_sym x = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(-1, 2) });
+  yk_sym y = yk_apply(yk_layer_gru(k, &(yk_recurrent_config){ .name = "reader", .units = 2, .recurrent_dropout = 0.2 }), x);
+  yk_network *n = yk_network_new(k, NULL, 1, &x, 1, &y);
+  CHECK_OK(yk_keras_graph(k, &g));
+  yk_value in = yk_placeholder(g, NULL, YK_F32, YK_SHAPE(-1, -1, 2)), out;
+  yk_network_build(n, true, &in, &out);
+  CHECK_CODE(yk_graph_status(g), YK_EINVAL, "GRU 'reader': with recurrent_dropout it needs");
+  yk_keras_free(k);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_noise), cmocka_unit_test(test_alpha_dropout), cmocka_unit_test(test_whole_channels),
-                                      cmocka_unit_test(test_activity) };
+                                      cmocka_unit_test(test_activity),
+    cmocka_unit_test(test_steps), cmocka_unit_test(test_state_dropout), cmocka_unit_test(test_steps_unknown),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,23 @@ void yk__str_free(yk_str *b) {
   *b = (yk_str){ 0 };
 }
 
+/* Control characters, and the two that end the plane, are none that XML knows. */
+static int is_xml(const char *s, size_t n) {
+  unsigned char c = (unsigned char)s[0];
+  if (n == 1) return c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
+  return n != 0 && memcmp(s, "\xEF\xBF\xBE", 3) != 0 && memcmp(s, "\xEF\xBF\xBF", 3) != 0;
+}
+
+void yk__str_put_xml(yk_str *b, const char *text) {
+  for (size_t n; *text != '\0'; text += n > 0 ? n : 1) {
+    const char *e = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : *text == '"' ? "&quot;" : NULL;
+    n = yk__utf8(text);
+    if (e == NULL && !is_xml(text, n)) e = "\xEF\xBF\xBD";
+    if (e != NULL) yk__str_put(b, e, strlen(e));
+    else yk__str_put(b, text, n);
+  }
+}
+
 size_t yk__utf8(const char *text) {
   const unsigned char *s = (const unsigned char *)text;
   size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xF0 && s[0] < 0xF5

@@ -17,6 +17,9 @@ void yk__str_put(yk_str *b, const char *s, size_t n);
 yk_code yk__str_take(yk_str *b, char **out) YK_CHECKED;   /* caller frees *out; b is empty again */
 void yk__str_free(yk_str *b);
 
+/* The text as XML and HTML have it: <, >, & and quotes escaped; U+FFFD for what is no character there. */
+void yk__str_put_xml(yk_str *b, const char *text);
+
 /* Bytes of the UTF-8 character at s (1 for a NUL), or 0 if there is none: to escape what JSON does not allow. */
 size_t yk__utf8(const char *s);
 

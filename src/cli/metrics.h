@@ -87,7 +87,5 @@ yk_code yk__report_write(const char *folder, const yk_metrics *m, const char *he
 double yk__nice_step(double span, int most);
 /* timeline.c: the drawing of a trace file. */
 void yk__timeline_draw(yk_str *html, const char *trace);
-/* Text with <, >, & and quotes escaped. */
-void yk__html_text(yk_str *html, const char *text);
 
 #endif

@@ -10,14 +10,6 @@
 
 enum { W = 480, H = 240, LEFT = 44, RIGHT = 20, TOP = 10, BOTTOM = 24, TICKS = 6 };
 
-void yk__html_text(yk_str *html, const char *text) {
-  for (; *text != '\0'; text++) {
-    const char *e = *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : *text == '&' ? "&amp;" : *text == '"' ? "&quot;" : NULL;
-    if (e != NULL) yk__str_add(html, "%s", e);
-    else yk__str_put(html, text, 1);
-  }
-}
-
 double yk__nice_step(double span, int most) {
   double step = pow(10, floor(log10(span / most)));
   for (int i = 0; span / step > most; i = (i + 1) % 3) step *= i == 1 ? 2.5 : 2;        /* 1, 2, 5, 10 */
@@ -107,7 +99,7 @@ static void head(yk_str *html, const char *model, const char *headline) {
               "pre{background:var(--panel);padding:.8em;overflow:auto;max-height:24em;font-size:12px;white-space:pre-wrap;"
               "overflow-wrap:anywhere}\n"
               "</style></head><body>\n<h1>%s</h1>\n<p>", model, model);
-  yk__html_text(html, headline);
+  yk__str_put_xml(html, headline);
   yk__str_add(html, "</p>\n");
 }
 
@@ -135,9 +127,9 @@ yk_code yk__report_write(const char *folder, const yk_metrics *m, const char *he
   if (trace != NULL) yk__timeline_draw(&html, trace);
   else yk__str_add(&html, "<p>No step was traced.</p>\n");
   yk__str_add(&html, "<h2>Settings</h2>\n<pre>");
-  yk__html_text(&html, settings);
+  yk__str_put_xml(&html, settings);
   yk__str_add(&html, "</pre>\n<h2>Placement</h2>\n<pre>");
-  yk__html_text(&html, placement);
+  yk__str_put_xml(&html, placement);
   yk__str_add(&html, "</pre>\n</body></html>\n");
   yk_free(placement);
   size_t n = html.n;

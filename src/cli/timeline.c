@@ -130,7 +130,7 @@ static void draw_key(yk_str *html, const yk_timeline *t) {
     yk__str_add(html, "<li><i style=\"background:");
     colour(html, k, t->kind[k].copy);
     yk__str_add(html, "\"></i>");
-    yk__html_text(html, t->kind[k].name);
+    yk__str_put_xml(html, t->kind[k].name);
     yk__str_add(html, " <span class=\"soft\">%u times, %.2f ms, %.0f%%</span></li>\n", t->kind[k].n, t->kind[k].total / 1e3,
                 100 * t->kind[k].total / all);
   }
@@ -159,7 +159,7 @@ static void draw_axis(yk_str *html, const yk_timeline *t) {
 
 static void draw_row(yk_str *html, const yk_timeline *t, uint32_t i) {
   yk__str_add(html, "<text x=\"0\" y=\"%u\">", i * ROW + 17);
-  yk__html_text(html, t->device[t->row[i].pid]);
+  yk__str_put_xml(html, t->device[t->row[i].pid]);
   if (t->row[i].tid > 0) yk__str_add(html, " (%u)", t->row[i].tid + 1);
   yk__str_add(html, "</text>\n");
 }
@@ -171,11 +171,11 @@ static void draw_box(yk_str *html, const yk_timeline *t, const yk_box *b) {
               high);
   colour(html, kind_of(t, b), b->copy);
   yk__str_add(html, "\"><title>");
-  yk__html_text(html, b->name);
+  yk__str_put_xml(html, b->name);
   yk__str_add(html, ", %.1f us</title></rect>", b->lasts);
   if (!b->copy && w > 6.0 * (double)strlen(b->name) + 4) {
     yk__str_add(html, "<text x=\"%.1f\" y=\"%u\" class=\"in mid\">", x + w / 2, b->row * ROW + 17);
-    yk__html_text(html, b->name);
+    yk__str_put_xml(html, b->name);
     yk__str_add(html, "</text>");
   }
   yk__str_add(html, "\n");

@@ -107,6 +107,16 @@ static void test_parse_bytes(void **state) {
   }
 }
 
+static void test_xml(void **state) {
+  yk_str b = { 0 };
+  char *s;
+  (void)state;
+  yk__str_put_xml(&b, "a<b>&\"c\"\n\xC3\xA4\x01\xFF\xC3|\xEF\xBF\xBF\xF0\x9F\x98\x80");
+  CHECK_OK(yk__str_take(&b, &s));
+  assert_string_equal(s, "a&lt;b&gt;&amp;&quot;c&quot;\n\xC3\xA4\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD|\xEF\xBF\xBD\xF0\x9F\x98\x80");
+  yk__free(s);
+}
+
 static void test_distance(void **state) {
   char a[400], b[400];
   (void)state;
@@ -216,7 +226,7 @@ int main(void) {
     cmocka_unit_test(test_append), cmocka_unit_test(test_append_fails_once_at_the_end), cmocka_unit_test(test_parse_i64),
     cmocka_unit_test(test_parse_f64), cmocka_unit_test(test_parse_bytes), cmocka_unit_test(test_distance),
     cmocka_unit_test(test_map), cmocka_unit_test(test_map_survives_failures), cmocka_unit_test(test_hash),
-      cmocka_unit_test(test_hash_spreads), cmocka_unit_test(test_utf8),
+      cmocka_unit_test(test_hash_spreads), cmocka_unit_test(test_utf8), cmocka_unit_test(test_xml),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,16 @@ void yk_network_parameters(const yk_network *n, int64_t *all, int64_t *trainable
 /* A table: each layer with its class, output shape, parameters and where its inputs come from; sums below. *out: yk_free(). */
 yk_code yk_network_summary(const yk_network *n, char **out) YK_CHECKED;
 
+/* A picture of it, as Keras's plot_model draws it: boxes with name, class, parameters and shapes of each layer, arrows from top to bottom. */
+typedef struct yk_plot_options {
+  uint32_t size;                   /* YK_PLOT_OPTIONS_INIT sets it */
+  bool expand_nested;              /* networks inside are frames around their layers; else one box each */
+  bool show_dtype;                 /* beside each shape */
+} yk_plot_options;
+#define YK_PLOT_OPTIONS_INIT { .size = sizeof(yk_plot_options) }
+/* An SVG file, which browsers show; an older one is replaced when the new one is whole. options NULL: defaults. EIO names file and reason. */
+yk_code yk_network_plot(const yk_network *n, const char *path, const yk_plot_options *options) YK_CHECKED;
+
 /*
  * Weights, by layer and name ("kernel"), in plain layout. Get: a copy, the caller's. Set: dtype and shape must fit; while the network has a
  * session, the value goes there too. ENOTFOUND names what there is.

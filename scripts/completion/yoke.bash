@@ -14,7 +14,7 @@ _yoke() {
     --test-data) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --data-format) COMPREPLY=($(compgen -W "cifar10 idx csv npy npz tfrecord folder" -- "$word")); return ;;
     --tensorboard) COMPREPLY=($(compgen -d -- "$word")); return ;;
-    --out | --trace | --save | --rehearse | --checkpoint | --csv) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --out | --trace | --save | --rehearse | --checkpoint | --csv | --plot) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --devices) COMPREPLY=($(compgen -W "auto cpu:0 gpu:0 gpu:0,gpu:1" -- "$word")); return ;;
     --optimizer) COMPREPLY=($(compgen -W "sgd momentum nesterov adam adamw lamb rmsprop adagrad adadelta ftrl keras_sgd keras_rmsprop
       keras_adagrad" -- "$word")); return ;;
@@ -41,7 +41,7 @@ _yoke() {
       --split --batch --out --loss --metrics --divide --soft-placement --json --help" ;;
     predict) options="--data --data-format --holdout --label --classes --skip-corrupt --devices --virtual-gpus $memory --split
       --batch --out --divide --soft-placement --json --help" ;;
-    summary) options="--json --help" ;;
+    summary) options="--plot --expand-nested --json --help" ;;
     convert) options="--out --keras --weights --help" ;;
     explain) options="--devices --virtual-gpus $memory --split --rehearse --batch --optimizer --schedule --lr --learning-rate --clip-norm --nan-check --precision
       --strategy --replicas --deterministic --sync-batch-norm --soft-placement --log-device-placement --help" ;;

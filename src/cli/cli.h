@@ -46,6 +46,8 @@ typedef struct yk_cli {              /* every option of every command; what was 
   int64_t early_stopping, keras;     /* 0: not given */
   double divide;                     /* 0: not given */
   bool weights_only;
+  const char *plot;                  /* of summary */
+  bool expand_nested;
 } yk_cli;
 
 typedef enum yk_verb_id {

@@ -1,9 +1,10 @@
 /*
- * cmd_summary.c - `yoke summary model.h5`: the layers of a model file as a table.
+ * cmd_summary.c - `yoke summary model.h5`: the layers of a model file as a table, and as a picture.
  *
  * Nothing is run, and no device is asked for.
  */
 #include <stdio.h>
+#include <string.h>
 #include "cli/json.h"
 #include "cli/network.h"
 #include "keras/keras.h"
@@ -47,9 +48,26 @@ static int say(const yk_cli *c, const yk_network *n) {
   return 0;
 }
 
+static int check(const yk_cli *c) {
+  size_t n = c->plot != NULL ? strlen(c->plot) : 0;
+  if (c->plot != NULL && (n < 5 || strcmp(c->plot + n - 4, ".svg") != 0))
+    return yk__die(YK__EXIT_USAGE, "--plot '%s': expected a name that ends with .svg", yk__shown(c->plot));
+  if (c->plot == NULL && c->expand_nested) return yk__die(YK__EXIT_USAGE, "--expand-nested is for the picture that --plot FILE.svg draws");
+  return 0;
+}
+
+static int plot(const yk_cli *c, const yk_network *n) {
+  yk_plot_options o = YK_PLOT_OPTIONS_INIT;
+  o.expand_nested = c->expand_nested;
+  yk_code rc = c->plot != NULL ? yk_network_plot(n, c->plot, &o) : YK_OK;
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "--plot: %s", yk_error_message());
+}
+
 int yk__cmd_summary(const yk_cli *c) {
   yk_model_job m = { 0 };
-  int status = yk__model_open(c, true, &m);
+  int status = check(c);
+  if (status == 0) status = yk__model_open(c, true, &m);
+  if (status == 0) status = plot(c, m.n);
   if (status == 0) status = say(c, m.n);
   yk__model_close(&m);
   return status;

@@ -101,6 +101,8 @@ const yk_opt yk__options[] = {
     "of a model file: divide inputs, as pictures by 255 (default: as they are)" },
   { "--keras", "2|3", YK__OPT_INT, FIELD(keras), 1, 9, BIT(CONVERT), "the Keras that is to read the file (default: that of the model)" },
   { "--weights", NULL, YK__OPT_FLAG, FIELD(weights_only), 0, 0, BIT(CONVERT), "weights alone" },
+  { "--plot", "FILE.svg", YK__OPT_TEXT, FIELD(plot), 0, 0, BIT(SUMMARY), "draw the network too: boxes, shapes and arrows, for a browser" },
+  { "--expand-nested", NULL, YK__OPT_FLAG, FIELD(expand_nested), 0, 0, BIT(SUMMARY), "with the layers of networks inside (--plot)" },
   { "--soft-placement", NULL, YK__OPT_FLAG, FIELD(soft_placement), 0, 0, NETWORK,
     "run elsewhere what an asked-for device is absent for or cannot do" },
   { "--log-device-placement", NULL, YK__OPT_FLAG, FIELD(log_device_placement), 0, 0, BIT(TRAIN) | BIT(EXPLAIN),

@@ -180,11 +180,15 @@ struct yk_network {
   struct yk_network *next;
 };
 
-/* Is call number `node` of the layer a part of the network? */
-bool yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node);
+/* Is call number `node` of the layer a part of the network? The first one that is; l->ncall: none. */
+bool     yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node);
+uint32_t yk__network_first_call(const yk_network *n, const yk_layer *l);
 /* Build the network in a graph: in [nin] -> out [nout], with their masks (in_mask NULL: none; out_mask may be NULL). Sticky errors. */
 void yk__network_build(yk_network *n, yk_graph *g, const char *where, bool training, const yk_value *in, const yk_value *in_mask, yk_value *out,
                        yk_value *out_mask);
+/* summary.c: numbers in the weights of a layer, or of a network that is one; a shape as "(None, 8)" or "[None, 8]". NULL: no shape. */
+int64_t yk__layer_parameters(const yk_layer *l);
+void    yk__shape_put(yk_str *s, const yk_desc *d, const char brackets[2]);
 /* engine.c: end the session; weights that it has go with it. */
 void yk__keras_stop(yk_keras *k);
 

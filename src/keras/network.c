@@ -175,6 +175,12 @@ bool yk__network_calls(const yk_network *n, const yk_layer *l, uint32_t node) {
   return false;
 }
 
+uint32_t yk__network_first_call(const yk_network *n, const yk_layer *l) {
+  uint32_t node = 0;
+  while (node < l->ncall && !yk__network_calls(n, l, node)) node++;
+  return node;
+}
+
 /* ---- building in a graph -------------------------------------------------------------------------------------------------------- */
 
 /* Outputs of the calls built so far, one after the other; at[i]: where those of call i begin. */

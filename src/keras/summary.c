@@ -49,7 +49,7 @@ void yk_network_parameters(const yk_network *n, int64_t *all, int64_t *trainable
   if (trainable != NULL) *trainable = t;
 }
 
-static int64_t parameters_of(const yk_layer *l) {
+int64_t yk__layer_parameters(const yk_layer *l) {
   int64_t all = 0, trainable = 0;
   if (l->network != NULL) yk_network_parameters(l->network, &all, NULL);
   else count_layer(l, false, &all, &trainable);
@@ -58,12 +58,14 @@ static int64_t parameters_of(const yk_layer *l) {
 
 /* ---- the table -------------------------------------------------------------------------------------------------------------- */
 
-static void put_shape(yk_str *s, const yk_desc *d) {
+void yk__shape_put(yk_str *s, const yk_desc *d, const char brackets[2]) {
+  yk__str_put(s, brackets, 1);
   for (uint32_t i = 0; d != NULL && i < d->rank; i++) {
-    if (d->dim[i] < 0) yk__str_add(s, "%sNone", i ? ", " : "(");
-    else yk__str_add(s, "%s%lld", i ? ", " : "(", (long long)d->dim[i]);
+    if (d->dim[i] < 0) yk__str_add(s, "%sNone", i ? ", " : "");
+    else yk__str_add(s, "%s%lld", i ? ", " : "", (long long)d->dim[i]);
   }
-  yk__str_add(s, "%s)", d != NULL && d->rank == 1 ? "," : "");
+  if (d != NULL && d->rank == 1 && brackets[0] == '(') yk__str_put(s, ",", 1);       /* as Python writes it */
+  yk__str_put(s, brackets + 1, 1);
 }
 
 /* "conv_1[0][0]", as Keras writes it, of every call of the layer in this network. */
@@ -81,12 +83,11 @@ static void put_sources(yk_str *s, const yk_network *n, const yk_layer *l) {
 static yk_code put_layer(yk_str *s, const yk_network *n, const yk_layer *l) {
   yk_str shape = { 0 };
   char name[200], *text = NULL;
-  uint32_t node = 0;
-  while (node < l->ncall && !yk__network_calls(n, l, node)) node++;
-  if (node < l->ncall) put_shape(&shape, yk_value_desc(l->k->sketch, l->call[node].out[0]));
+  uint32_t node = yk__network_first_call(n, l);
+  if (node < l->ncall) yk__shape_put(&shape, yk_value_desc(l->k->sketch, l->call[node].out[0]), "()");
   YK_TRY(yk__str_take(&shape, &text));
   snprintf(name, sizeof name, "%.150s (%.40s)", l->name, l->class->name);
-  yk__str_add(s, "%-*s %-*s %*lld  ", NAME, name, SHAPE, text, COUNT, (long long)parameters_of(l));
+  yk__str_add(s, "%-*s %-*s %*lld  ", NAME, name, SHAPE, text, COUNT, (long long)yk__layer_parameters(l));
   yk__free(text);
   put_sources(s, n, l);
   yk__str_put(s, "\n", 1);

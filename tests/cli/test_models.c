@@ -73,6 +73,24 @@ static void test_two_outputs(void **state) {
   FAILS(1, "the data have nothing for input 'b'", "train", model("two_outputs"), "--data", "flowers.csv", "--loss", "mse");
 }
 
+static void test_plot(void **state) {
+  (void)state;
+  char *text = SUCCEEDS("summary", model("two_outputs"), "--plot", "net.svg"), *plain = SUCCEEDS("summary", model("two_outputs"));
+  assert_string_equal(text, plain);
+  free(text), free(plain);
+  char *svg = read_file("net.svg");
+  assert_memory_equal(svg, "<?xml version", 13);
+  assert_non_null(strstr(svg, "<title>main_output</title>"));
+  assert_non_null(strstr(svg, " &#8594; main_output</title>"));
+  free(svg);
+  text = SUCCEEDS("summary", model("two_outputs"), "--plot=net.svg", "--expand-nested", "--json");
+  check_json(text, false);
+  free(text);
+  FAILS(2, "--plot 'net.png': expected a name that ends with .svg", "summary", model("two_outputs"), "--plot", "net.png");
+  FAILS(2, "--expand-nested is for the picture that --plot FILE.svg draws", "summary", model("two_outputs"), "--expand-nested");
+  FAILS(1, "--plot: 'nowhere/net.svg' cannot be created", "summary", model("two_outputs"), "--plot", "nowhere/net.svg");
+}
+
 static void test_predict(void **state) {
   (void)state;
   write_flowers("flowers.csv", 4);
@@ -128,7 +146,8 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_train), cmocka_unit_test(test_two_outputs), cmocka_unit_test(test_predict),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_train), cmocka_unit_test(test_two_outputs), cmocka_unit_test(test_plot),
+                                      cmocka_unit_test(test_predict),
                                       cmocka_unit_test(test_convert), cmocka_unit_test(test_refused) };
   return cmocka_run_group_tests(tests, yoke_setup, yoke_teardown);
 }

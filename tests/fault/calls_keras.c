@@ -206,6 +206,22 @@ static yk_code save_archive(yk_network *n, yk_layer *dense) {
   unlink(path);
   return rc;
 }
+/* With a network inside, a circle and a loop. */
+static yk_code plot(yk_network *n, yk_layer *dense) {
+  yk_plot_options o = YK_PLOT_OPTIONS_INIT;
+  yk_sym in = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(2) });
+  yk_layer *square = yk_layer_dense(k, &(yk_dense_config){ .units = 2 }), *other = yk_layer_dense(k, &(yk_dense_config){ .units = 4 });
+  yk_sym wide = yk_apply(yk_network_layer(n), yk_apply(other, yk_apply(square, yk_apply(square, in)))), out = yk_apply(square, wide);
+  yk_network *outer = yk_network_new(k, NULL, 1, &in, 1, &out);
+  char path[160];
+  (void)dense;
+  YK_TRY(yk_keras_status(k));
+  o.expand_nested = true;
+  snprintf(path, sizeof path, "%s/m.svg", folder);
+  yk_code rc = yk_network_plot(outer, path, &o);
+  unlink(path);
+  return rc;
+}
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
 static yk_code load_by_name(yk_network *n, yk_layer *dense) {
   size_t loaded = 0;
@@ -242,6 +258,7 @@ static yk_code call_predict(void) { return with_network(predict); }
 static yk_code call_save(void) { return with_network(save); }
 static yk_code call_save_weights(void) { return with_network(save_weights); }
 static yk_code call_save_archive(void) { return with_network(save_archive); }
+static yk_code call_plot(void) { return with_network(plot); }
 static yk_code call_load(void) { return with_network(load); }
 static yk_code call_load_by_name(void) { return with_network(load_by_name); }
 static yk_code call_load_weights(void) { return with_network(load_weights); }
@@ -338,6 +355,7 @@ const fault_case fault_keras[] = {
   { .names = "yk_network_predict", .call = call_predict, .survives = true, .stride = 13, .least = 20 }, /* idle plans give way */
   FILES("yk_network_save", call_save),
   FILES("yk_network_save_weights", call_save_weights),
+  FILES("yk_network_plot", call_plot),
   FILES("yk_network_load", call_load),
   FILES("yk_network_save", call_save_archive),
   FILES("yk_network_load_weights", call_load_weights),

@@ -7,6 +7,7 @@
 #ifndef YK_YOKE_H
 #define YK_YOKE_H
 
+#include "applications.h"
 #include "callbacks.h"
 #include "checkpoint.h"
 #include "data.h"

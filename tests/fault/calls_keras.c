@@ -97,6 +97,28 @@ LAYER(multi_head_attention, 2, SEQUENCE, &(yk_attention_config){ .num_heads = 2,
 static yk_layer *by_name(yk_keras *k) { return yk_layer_new(k, "Flatten", NULL); }
 static yk_code call_by_name(void) { return apply(by_name, PICTURE, 1); }
 
+/* ---- applications ------------------------------------------------------------------------------------------------------- */
+
+static yk_network *resnet50(yk_keras *k) { return yk_resnet50(k, NULL); }
+static yk_network *lstm_network(yk_keras *k) {
+  return yk_lstm_network(k, &(yk_lstm_network_config){ .input_shape = YK_SHAPE(5), .words = 9, .classes = 2, .dropout = 0.1 });
+}
+static yk_network *transformer(yk_keras *k) {
+  return yk_transformer(k, &(yk_transformer_config){ .input_shape = YK_SHAPE(5, 4), .classes = 2 });
+}
+static yk_code application(yk_network *(*make)(yk_keras *k)) {
+  yk_keras *k;
+  YK_TRY(yk_keras_new(1, &k));
+  yk_network *n = make(k);
+  yk_code rc = yk_keras_status(k);
+  assert_true((n != NULL) == (rc == YK_OK));
+  yk_keras_free(k);
+  return rc;
+}
+static yk_code call_resnet50(void) { return application(resnet50); }
+static yk_code call_lstm_network(void) { return application(lstm_network); }
+static yk_code call_transformer(void) { return application(transformer); }
+
 /* ---- networks ------------------------------------------------------------------------------------------------------------ */
 
 static yk_keras *k;
@@ -343,6 +365,9 @@ const fault_case fault_keras[] = {
   MADE(lstm),
   MADE(gru),
   MADE(simple_rnn),
+  { .names = "yk_resnet50_at", .call = call_resnet50, .stride = 997, .least = 1000 },
+  { .names = "yk_lstm_network_at", .call = call_lstm_network, .stride = 7, .least = 50 },
+  { .names = "yk_transformer_at", .call = call_transformer, .stride = 61, .least = 100 },
   { .names = "yk_network_new_at", .call = call_network, .stride = 3, .least = 10 },
   { .names = "yk_network_summary", .call = call_summary, .stride = 3, .least = 10 },
   { .names = "yk_layer_weight", .call = call_weight, .stride = 3, .least = 10 },

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Has Keras itself load the models that Yoke saved and compares what it predicts: check_keras_files.py FOLDER.
 
-FOLDER is filled by `YOKE_SAVED=FOLDER build/tests/keras/test_golden` and test_resume. Each file is loaded by Keras 3, and by Keras 2 (tf_keras) unless it is
-written for Keras 3; inputs and expected outputs are those of tests/golden/keras. Exit status 1 if any differs or does not load.
+FOLDER is filled by `YOKE_SAVED=FOLDER build/tests/keras/test_golden`, test_resume and test_applications. Each file is loaded by Keras 3, and by Keras 2 (tf_keras) unless it is
+written for Keras 3; inputs and expected outputs are those of tests/golden/keras. Weights of ResNet50 are loaded
+by keras.applications.ResNet50 itself. Exit status 1 if any differs or does not load.
 """
 import json
 import os
@@ -66,8 +67,29 @@ def go_on(path, k):
     return float(np.max(np.abs(np.asarray(losses) - values["losses"])))
 
 
+def resnet50(path, k):
+    """How far ResNet50 of Keras with the weights in the file is from what Yoke predicts with them."""
+    values = safetensors(path.with_name("resnet50.safetensors"))
+    k.backend.clear_session()
+    m = k.applications.ResNet50(weights=str(path), input_shape=values["in0"].shape[1:], classes=values["out0"].shape[1])
+    return float(np.max(np.abs(m.predict(values["in0"], verbose=0) - values["out0"])))
+
+
 def main():
     bad = checked = 0
+    for name, k in (("resnet50_tf.h5", keras2), ("resnet50_tf.h5", keras3), ("resnet50.weights.h5", keras3)):
+        path = pathlib.Path(sys.argv[1]) / name
+        if not path.exists():
+            continue
+        checked += 1
+        try:
+            worst = resnet50(path, k)
+            if worst <= 1e-5:
+                continue
+            print(f"{name}, {k.__name__}: predictions differ by {worst:.3g}")
+        except Exception as e:  # noqa: BLE001
+            print(f"{name}, {k.__name__}: {str(e).splitlines()[0][:300]}")
+        bad += 1
     for path in sorted([*pathlib.Path(sys.argv[1]).glob("resume_*.h5"), *pathlib.Path(sys.argv[1]).glob("resume_*.keras")]):
         checked += 1
         try:

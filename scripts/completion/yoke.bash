@@ -63,9 +63,9 @@ _yoke() {
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *)
       case $verb in
-        train | evaluate) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word") $(compgen -f -X '!*.h5' -- "$word")) ;;
+        train | evaluate) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp resnet50 lstm transformer" -- "$word") $(compgen -f -X '!*.@(h5|keras)' -- "$word")) ;;
         explain | plan | bench | verify) COMPREPLY=($(compgen -W "cifar10 resnet20 mlp" -- "$word")) ;;
-        predict | summary | convert) COMPREPLY=($(compgen -f -X '!*.h5' -- "$word")) ;;
+        predict | summary | convert) COMPREPLY=($(compgen -W "resnet50 lstm transformer" -- "$word") $(compgen -f -X '!*.@(h5|keras)' -- "$word")) ;;
       esac ;;
   esac
 }

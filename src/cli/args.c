@@ -166,9 +166,7 @@ int yk__args_parse(yk_verb_id verb, int argc, char **argv, yk_cli *out) {
     if (out->help) return 0;
   }
   if (yk__verbs[verb].operand != NULL && out->model == NULL)
-    return strcmp(yk__verbs[verb].operand, "FILE") == 0
-               ? yk__die(YK__EXIT_USAGE, "which model? yoke %s FILE.h5", out->verb)
-               : yk__die(YK__EXIT_USAGE, "which network? yoke %s MODEL; 'yoke %s --help' lists them", out->verb, out->verb);
+    return yk__die(YK__EXIT_USAGE, "which network? yoke %s MODEL; 'yoke %s --help' lists them", out->verb, out->verb);
   if (out->steps != 0 && out->epochs != 0) return yk__die(YK__EXIT_USAGE, "--steps and --epochs exclude each other");
   if (out->memory_limit != NULL && out->memory_fraction > 0)
     return yk__die(YK__EXIT_USAGE, "--memory-limit and --memory-fraction exclude each other");

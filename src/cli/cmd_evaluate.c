@@ -69,7 +69,7 @@ static int evaluate(const yk_cli *c, yk_job *j, yk_eval *e) {
 }
 
 int yk__cmd_evaluate(const yk_cli *c) {
-  if (yk__is_model_file(c->model)) return yk__model_evaluate(c);
+  if (yk__is_keras(c->model)) return yk__model_evaluate(c);
   yk_job j = { 0 };
   yk_eval e = { 0 };
   int status = evaluate(c, &j, &e);

@@ -1,5 +1,5 @@
 /*
- * cmd_predict.c - `yoke predict model.h5 --data x.npy`: what a model says of each example, as lines, JSON, or a .npy file for each output.
+ * cmd_predict.c - `yoke predict model.h5 --data x.npy`: what a Keras model says of each example, as lines, JSON, or a .npy file for each output.
  *
  * Examples need no targets; where the data have a test part, that is what is predicted.
  */
@@ -82,10 +82,9 @@ static int write_files(const yk_cli *c, const yk_network *n, yk_tensor *const *y
 static int predict(const yk_cli *c, yk_model_job *m, yk_table *t) {
   yk_tensor *y[YK__MAX_PORTS] = { NULL };
   size_t n = c->out != NULL ? strlen(c->out) : 0;
-  if (!yk__is_model_file(c->model)) return yk__die(YK__EXIT_USAGE, "'%s' is no model file; expected one that ends with .h5", yk__shown(c->model));
   if (c->out != NULL && (n < 5 || strcmp(c->out + n - 4, ".npy") != 0))
     return yk__die(YK__EXIT_USAGE, "--out '%s': expected a name that ends with .npy", yk__shown(c->out));
-  int status = yk__model_open(c, false, m);
+  int status = yk__model_open(c, YK__MODEL_USE, m);
   if (status == 0) status = yk__table_open(c, m->n, YK_TEST, true, t);
   if (status != 0) return status;
   yk_code rc = yk_network_predict(m->n, (const yk_tensor *const *)t->x, c->batch, y);

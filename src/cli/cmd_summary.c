@@ -1,5 +1,5 @@
 /*
- * cmd_summary.c - `yoke summary model.h5`: the layers of a model file as a table, and as a picture.
+ * cmd_summary.c - `yoke summary model.h5`: the layers of a Keras model as a table, and as a picture.
  *
  * Nothing is run, and no device is asked for.
  */
@@ -66,7 +66,7 @@ static int plot(const yk_cli *c, const yk_network *n) {
 int yk__cmd_summary(const yk_cli *c) {
   yk_model_job m = { 0 };
   int status = check(c);
-  if (status == 0) status = yk__model_open(c, true, &m);
+  if (status == 0) status = yk__model_open(c, YK__MODEL_LOOK, &m);
   if (status == 0) status = plot(c, m.n);
   if (status == 0) status = say(c, m.n);
   yk__model_close(&m);

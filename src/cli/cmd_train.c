@@ -467,7 +467,7 @@ static int train(yk_train *t) {
 }
 
 int yk__cmd_train(const yk_cli *c) {
-  if (yk__is_model_file(c->model)) return yk__model_train(c);
+  if (yk__is_keras(c->model)) return yk__model_train(c);
   if (c->rehearse != NULL)
     return yk__die(YK__EXIT_USAGE, "--rehearse: nothing runs on a machine that is only described; 'yoke explain %s --rehearse %s' checks "
                    "placement, memory and plan there", yk__shown(c->model), yk__shown(c->rehearse));

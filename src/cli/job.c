@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "base/thread.h"
-#include "cli/cli.h"
+#include "cli/network.h"
 #include "cli/json.h"
 
 enum { DEFAULT_EPOCHS = 10, BLANK_STEPS = 1000 };
@@ -78,11 +78,14 @@ static void tell_slow(const yk_cli *c, const yk_job *j) {
 
 int yk__job_model(const yk_cli *c, yk_job *j) {
   const char *names[16];
-  size_t n = 0;
+  size_t n = 0, keras = 0;
   *j = (yk_job){ 0 };
   j->model = yk_model_find(c->model);
+  if (j->model == NULL && yk__is_keras(c->model))
+    return yk__die(YK__EXIT_USAGE, "%s is made of Keras's layers; train, evaluate, predict, summary and convert take it", yk__shown(c->model));
   if (j->model == NULL) {
     while (n < 16 && yk_model_at(n) != NULL) { names[n] = yk_model_at(n)->name; n++; }
+    while (n < 16 && yk__builtin_at(keras) != NULL) names[n++] = yk__builtin_at(keras++);
     return yk__die(YK__EXIT_USAGE, "unknown network '%s'%s; 'yoke %s --help' lists them", yk__shown(c->model),
                    yk__did_you_mean(c->model, n, names), c->verb);
   }

@@ -12,12 +12,12 @@
 #include "device/board.h"
 
 const yk_verb yk__verbs[YK__NVERBS] = {
-  [YK__TRAIN]    = { "train", "MODEL", "train a built-in network into the folder of a run, or a model file of Keras into another one",
+  [YK__TRAIN]    = { "train", "MODEL", "train a network into the folder of a run, or a Keras model into a file",
                      yk__cmd_train },
-  [YK__EVALUATE] = { "evaluate", "MODEL", "measure saved weights, or a model file, on the test data", yk__cmd_evaluate },
-  [YK__PREDICT]  = { "predict", "FILE", "print or save what a model file says of each example", yk__cmd_predict },
-  [YK__SUMMARY]  = { "summary", "FILE", "list the layers of a model file, with shapes and parameters", yk__cmd_summary },
-  [YK__CONVERT]  = { "convert", "FILE", "write a model file for another Keras, or its weights alone", yk__cmd_convert },
+  [YK__EVALUATE] = { "evaluate", "MODEL", "measure saved weights, or a Keras model, on the test data", yk__cmd_evaluate },
+  [YK__PREDICT]  = { "predict", "MODEL", "print or save what a Keras model says of each example", yk__cmd_predict },
+  [YK__SUMMARY]  = { "summary", "MODEL", "list the layers of a Keras model, with shapes and parameters, or draw them", yk__cmd_summary },
+  [YK__CONVERT]  = { "convert", "MODEL", "write a Keras model for another Keras, or its weights alone", yk__cmd_convert },
   [YK__EXPLAIN]  = { "explain", "MODEL", "print the plan of the training step: every kernel, copy and byte", yk__cmd_explain },
   [YK__PLAN]     = { "plan", "MODEL", "tell before a run what it takes: parameters, operations, memory, copies, step time", yk__cmd_plan },
   [YK__BENCH]    = { "bench", "MODEL", "measure training steps on 1, 2, 4 devices: where the time goes, and what bounds it",

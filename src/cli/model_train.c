@@ -1,5 +1,5 @@
 /*
- * model_train.c - `yoke train model.h5 --data train.npz --out trained.h5`: fit a model of Keras on any devices, and evaluate it.
+ * model_train.c - `yoke train model.h5 --data train.npz --out trained.h5`: fit a Keras model on any devices, and evaluate it.
  *
  * The model is saved as soon as training ends, also when it was interrupted; a checkpoint of the best epoch is another file.
  */
@@ -80,8 +80,8 @@ static int check_options(const yk_cli *c) {
     { c->schedule != NULL, "--schedule" }, { c->trace != NULL, "--trace" }, { c->gradient_histograms > 0, "--gradient-histograms" },
     { c->clip_norm > 0, "--clip-norm" }, { c->precision != NULL, "--precision" } };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (others[i].given) return yk__die(YK__EXIT_USAGE, "%s is for the built-in networks, not for a model file", others[i].name);
-  if (c->epochs != floor(c->epochs)) return yk__die(YK__EXIT_USAGE, "--epochs %g: a model file is trained for whole epochs", c->epochs);
+    if (others[i].given) return yk__die(YK__EXIT_USAGE, "%s is for networks that are trained in steps, not for a Keras model", others[i].name);
+  if (c->epochs != floor(c->epochs)) return yk__die(YK__EXIT_USAGE, "--epochs %g: a Keras model is trained for whole epochs", c->epochs);
   return 0;
 }
 
@@ -135,8 +135,8 @@ static int train(const yk_cli *c, yk_model_job *m, yk_table *learn, yk_table *te
   const char *out = c->out != NULL ? c->out : "trained.h5";
   int status = check_options(c);
   if (status == 0 && !yk__is_model_file(out))
-    status = yk__die(YK__EXIT_USAGE, "--out '%s': the trained model is a file; expected a name that ends with .h5", yk__shown(out));
-  if (status == 0) status = yk__model_open(c, false, m);
+    status = yk__die(YK__EXIT_USAGE, "--out '%s': the trained model is a file; expected a name that ends with .h5 or .keras", yk__shown(out));
+  if (status == 0) status = yk__model_open(c, YK__MODEL_TRAIN, m);
   if (status == 0) status = yk__model_compile(c, m->n);
   if (status == 0) status = yk__table_open(c, m->n, YK_TRAIN, false, learn);
   if (status == 0 && (c->test_data != NULL || c->holdout > 0)) status = yk__table_open(c, m->n, YK_TEST, false, test);
@@ -160,7 +160,7 @@ int yk__model_train(const yk_cli *c) {
 
 static int evaluate(const yk_cli *c, yk_model_job *m, yk_table *test) {
   double value[256];
-  int status = yk__model_open(c, false, m);
+  int status = yk__model_open(c, YK__MODEL_USE, m);
   if (status == 0) status = yk__model_compile(c, m->n);
   if (status == 0) status = yk__table_open(c, m->n, YK_TEST, false, test);
   if (status != 0) return status;

@@ -1,5 +1,5 @@
 /*
- * network.c - a model file of Keras as the operand of a command: loaded, placed, compiled.
+ * network.c - a Keras model as the operand of a command: loaded or made, placed, compiled.
  *
  * What the file says of its training holds where the command line says nothing.
  */
@@ -36,11 +36,20 @@ static int place(const yk_cli *c, yk_model_job *m) {
   return rc == YK_OK ? 0 : yk__die_code(rc);
 }
 
-int yk__model_open(const yk_cli *c, bool look, yk_model_job *m) {
+bool yk__is_keras(const char *name) { return yk__is_model_file(name) || yk__is_builtin(name); }
+
+static int load(const yk_cli *c, yk_model_job *m) {
+  if (yk_model_find(c->model) != NULL)
+    return yk__die(YK__EXIT_USAGE, "%s is not made of Keras's layers; train, evaluate, explain, plan, bench and verify take it", c->model);
+  yk_code rc = yk_network_load(m->k, c->model, &m->n);
+  return rc == YK_OK ? 0 : yk__die_code(rc);
+}
+
+int yk__model_open(const yk_cli *c, yk_model_use use, yk_model_job *m) {
   yk_code rc = yk_keras_new((uint64_t)yk__job_seed(c), &m->k);
-  if (rc == YK_OK) rc = yk_network_load(m->k, c->model, &m->n);
   if (rc != YK_OK) return yk__die_code(rc);
-  return look ? 0 : place(c, m);
+  int status = yk__is_builtin(c->model) ? yk__builtin_open(c, use == YK__MODEL_USE, m->k, &m->n) : load(c, m);
+  return status == 0 && use != YK__MODEL_LOOK ? place(c, m) : status;
 }
 
 void yk__model_close(yk_model_job *m) { yk_keras_free(m->k); }

@@ -6,13 +6,15 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "cli/cli.h"
+#include "cli/network.h"
 
 #define BIT(verb) (1u << YK__##verb)
 #define RUN (BIT(TRAIN) | BIT(BENCH) | BIT(VERIFY))                     /* that run training steps */
 #define STEP (RUN | BIT(EXPLAIN) | BIT(PLAN))                          /* that build one */
 #define NETWORK (STEP | BIT(EVALUATE) | BIT(PREDICT))
 #define DATA (RUN | BIT(EVALUATE) | BIT(PREDICT))
+#define TOWERS (STEP | BIT(EVALUATE))                                  /* that take networks made of operations */
+#define KERAS (BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT) | BIT(SUMMARY) | BIT(CONVERT))
 #define SESSION (NETWORK | BIT(DEVICES) | BIT(DOCTOR))
 #define FIELD(name) offsetof(yk_cli, name)
 
@@ -71,7 +73,7 @@ const yk_opt yk__options[] = {
     "compare the devices' copies of each variable every K steps (--strategy mirrored)" },
   { "--seed", "N", YK__OPT_INT, FIELD(seed), 0, 9e15, RUN, "of initial weights, order and distortions (default: 1)" },
   { "--out", "PATH", YK__OPT_TEXT, FIELD(out), 0, 0, BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT) | BIT(CONVERT),
-    "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it; of a model file: "
+    "folder of the run: train writes it (default: runs/MODEL-DATE-TIME), evaluate reads weights.safetensors in it; of a Keras model: "
     "the trained or converted model (default: trained.h5), the .npy file of predictions" },
   { "--checkpoint-every", "N|TIME", YK__OPT_TEXT, FIELD(checkpoint_every), 0, 0, BIT(TRAIN),
     "save the whole state into the folder every N steps, or after a time: 30s, 10m, 2h" },
@@ -89,16 +91,16 @@ const yk_opt yk__options[] = {
   { "--interval", "SECONDS", YK__OPT_REAL, FIELD(interval), 0, 1e6, BIT(TRAIN),
     "between two lines of metrics; 0 = every step (default: 5)" },
   { "--loss", "LIST", YK__OPT_TEXT, FIELD(loss), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
-    "of a model file: mse, or main_output=binary_crossentropy,aux_output=mse (default: the file's)" },
+    "of a Keras model: mse, or main_output=binary_crossentropy,aux_output=mse (default: the file's)" },
   { "--metrics", "LIST", YK__OPT_TEXT, FIELD(metrics), 0, 0, BIT(TRAIN) | BIT(EVALUATE),
-    "of a model file: accuracy,mae, or by output as for --loss (default: the file's)" },
+    "of a Keras model: accuracy,mae, or by output as for --loss (default: the file's)" },
   { "--checkpoint", "FILE", YK__OPT_TEXT, FIELD(checkpoint), 0, 0, BIT(TRAIN),
-    "of a model file: save the best epoch there, or every epoch in w.{epoch:02d}-{val_loss:.2f}.h5" },
+    "of a Keras model: save the best epoch there, or every epoch in w.{epoch:02d}-{val_loss:.2f}.h5" },
   { "--early-stopping", "N", YK__OPT_INT, FIELD(early_stopping), 1, 1e9, BIT(TRAIN),
-    "of a model file: stop after N epochs that are no better, and keep the best" },
-  { "--csv", "FILE", YK__OPT_TEXT, FIELD(csv), 0, 0, BIT(TRAIN), "of a model file: a line of numbers for each epoch" },
+    "of a Keras model: stop after N epochs that are no better, and keep the best" },
+  { "--csv", "FILE", YK__OPT_TEXT, FIELD(csv), 0, 0, BIT(TRAIN), "of a Keras model: a line of numbers for each epoch" },
   { "--divide", "X", YK__OPT_REAL, FIELD(divide), 1e-30, 1e30, BIT(TRAIN) | BIT(EVALUATE) | BIT(PREDICT),
-    "of a model file: divide inputs, as pictures by 255 (default: as they are)" },
+    "of a Keras model: divide inputs, as pictures by 255 (default: as they are)" },
   { "--keras", "2|3", YK__OPT_INT, FIELD(keras), 1, 9, BIT(CONVERT), "the Keras that is to read the file (default: that of the model)" },
   { "--weights", NULL, YK__OPT_FLAG, FIELD(weights_only), 0, 0, BIT(CONVERT), "weights alone" },
   { "--plot", "FILE.svg", YK__OPT_TEXT, FIELD(plot), 0, 0, BIT(SUMMARY), "draw the network too: boxes, shapes and arrows, for a browser" },
@@ -139,20 +141,25 @@ static void print_option(const yk_opt *o) {
   printf("  %-24s  %s\n", left, o->doc);
 }
 
+static void help_models(yk_verb_id verb) {
+  const yk_model *m;
+  bool keras = (KERAS >> verb & 1u) != 0;
+  printf("\nnetworks:\n");
+  for (size_t i = 0; (m = yk_model_at(i)) != NULL && (TOWERS >> verb & 1u) != 0; i++)
+    printf("  %-24s  %s; batch %lld, rate %g\n", m->name, m->doc, (long long)m->batch, m->learning_rate);
+  if (keras) {
+    yk__help_builtin();
+    printf("\nKeras models: the networks that take numbers, as lstm:units=32,layers=2, and FILE.h5 or FILE.keras, which Keras or yoke saved.\n");
+  }
+  if ((STEP >> verb & 1u) != 0) yk__help_recipes();
+}
+
 void yk__help_verb(yk_verb_id verb) {
   const yk_verb *v = &yk__verbs[verb];
   printf("usage: yoke %s%s%s [OPTION...]\n\n%c%s.\n", v->name, v->operand != NULL ? " " : "", v->operand != NULL ? v->operand
          : "",
          v->doc[0] - 'a' + 'A', v->doc + 1);
-  if (v->operand != NULL && strcmp(v->operand, "FILE") == 0) printf("\nFILE is a model that Keras saved as .h5.\n");
-  if (v->operand != NULL && strcmp(v->operand, "MODEL") == 0) {
-    const yk_model *m;
-    printf("\nnetworks:\n");
-    for (size_t i = 0; (m = yk_model_at(i)) != NULL; i++)
-      printf("  %-24s  %s; batch %lld, rate %g\n", m->name, m->doc, (long long)m->batch, m->learning_rate);
-    if (verb == YK__TRAIN || verb == YK__EVALUATE) printf("\nor FILE.h5, a model that Keras saved.\n");
-    if ((STEP >> verb & 1u) != 0) yk__help_recipes();
-  }
+  if (v->operand != NULL) help_models(verb);
   printf("\noptions:\n");
   for (const yk_opt *o = yk__options; o->name != NULL; o++)
     if (o->verbs == 0 || (o->verbs >> verb & 1u) != 0) print_option(o);

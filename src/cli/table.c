@@ -85,14 +85,17 @@ static yk_code read_rows(const reading *r, yk_tensor **of) {
   return YK_OK;
 }
 
+static yk_shape shape_of(const yk_desc *d) {
+  yk_shape s = { .rank = d->rank };
+  for (uint32_t i = 0; i < d->rank; i++) s.dim[i] = d->dim[i];
+  return s;
+}
+
 /* f32 of another number divided by --divide. */
 static yk_code divide(const reading *r, yk_tensor **t) {
   yk_tensor *scaled;
   int64_t n = yk_tensor_count(*t);
-  const yk_desc *d = yk_tensor_desc(*t);
-  yk_shape s = { .rank = d->rank };
-  for (uint32_t i = 0; i < d->rank; i++) s.dim[i] = d->dim[i];
-  YK_TRY(yk_tensor_new(YK_F32, s, &scaled));
+  YK_TRY(yk_tensor_new(YK_F32, shape_of(yk_tensor_desc(*t)), &scaled));
   for (int64_t i = 0; i < n; i++) ((float *)yk_tensor_data(scaled))[i] = (float)(yk_tensor_at(*t, i) / r->c->divide);
   yk_tensor_free(*t);
   *t = scaled;
@@ -142,10 +145,9 @@ static yk_code read_all(reading *r) {
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
-/* Encoded pictures are decoded to what the first input takes. */
-static yk_dataset_options options(const yk_cli *c, const yk_network *n, bool all) {
+/* Encoded pictures are decoded to what the first input takes, `d`. */
+static yk_dataset_options options(const yk_cli *c, const yk_desc *d, bool all) {
   yk_dataset_options o = YK_DATASET_OPTIONS_INIT;
-  const yk_desc *d = yk_sym_desc(n->in[0]);
   o.format = c->data_format;
   o.label = c->label;
   o.classes = c->classes;
@@ -157,9 +159,9 @@ static yk_dataset_options options(const yk_cli *c, const yk_network *n, bool all
   return o;
 }
 
-static yk_code open_data(const yk_cli *c, const yk_network *n, yk_split split, bool all, yk_dataset **out) {
-  yk_dataset_options o = options(c, n, all);
-  const char *path = split == YK_TEST && c->test_data != NULL ? c->test_data : c->data;
+static yk_code open_data(const yk_cli *c, const yk_desc *in, yk_split split, bool all, yk_dataset **out) {
+  yk_dataset_options o = options(c, in, all);
+  const char *path = (split == YK_TEST || c->data == NULL) && c->test_data != NULL ? c->test_data : c->data;
   yk_code rc = strcmp(path, "shapes10") == 0 ? yk_dataset_shapes10(1, split, 0, out) : yk_dataset_open(path, &o, split, out);
   if (rc != YK_ENOTFOUND || !(all || path == c->test_data)) return rc;
   yk_error_clear();                                        /* no part that says so: all of it */
@@ -169,11 +171,83 @@ static yk_code open_data(const yk_cli *c, const yk_network *n, yk_split split, b
 int yk__table_open(const yk_cli *c, const yk_network *n, yk_split split, bool all, yk_table *out) {
   yk_dataset *d = NULL;
   if (c->data == NULL && !(split == YK_TEST && c->test_data != NULL)) return yk__die(YK__EXIT_USAGE, "which data? --data PATH");
-  yk_code rc = open_data(c, n, split, all, &d);
+  yk_code rc = open_data(c, yk_sym_desc(n->in[0]), split, all, &d);
   if (rc == YK_OK) {
     reading r = { .c = c, .n = n, .d = d, .t = out };
     rc = read_all(&r);
   }
+  yk_dataset_free(d);
+  return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "data: %s", yk_error_message());
+}
+
+/* ---- looking at the data before there is a network --------------------------------------------------------------------------- */
+
+static bool is_target(const yk_dataset *d, uint32_t k) {
+  const char *name = yk_dataset_component_name(d, k);
+  return strcmp(name, "label") == 0 || number_behind(name, 'y') >= 0;
+}
+
+/* The input is called x, or is the first that is no target. */
+static uint32_t find_component(const yk_dataset *d, bool target) {
+  uint32_t n = yk_dataset_components(d), found = n;
+  for (uint32_t k = n; k-- > 0;)
+    if (is_target(d, k) == target) found = k;
+  for (uint32_t k = 0; k < n && !target; k++)
+    if (number_behind(yk_dataset_component_name(d, k), 'x') == 0) return k;
+  return found;
+}
+
+/* One more than the largest of the whole numbers that component k has. */
+static yk_code count_classes(const yk_dataset *d, uint32_t k, int64_t *out) {
+  yk_tensor *one[YK_MAX_COMPONENTS] = { NULL };
+  void *row[YK_MAX_COMPONENTS];
+  yk_code rc = YK_OK;
+  int64_t most = -1;
+  for (uint32_t i = 0; i < yk_dataset_components(d) && rc == YK_OK; i++) {
+    const yk_desc *c = yk_dataset_component(d, i);
+    rc = yk_tensor_new((yk_dtype)c->dtype, shape_of(c), &one[i]);
+    if (rc == YK_OK) row[i] = yk_tensor_data(one[i]);
+  }
+  for (int64_t r = 0; r < yk_dataset_size(d) && rc == YK_OK; r++) {
+    rc = yk_dataset_read(d, r, row);
+    if (rc == YK_OK && yk_tensor_at(one[k], 0) > (double)most) most = (int64_t)yk_tensor_at(one[k], 0);
+  }
+  for (uint32_t i = 0; i < yk_dataset_components(d); i++) yk_tensor_free(one[i]);
+  *out = most + 1;
+  return rc;
+}
+
+/* As many as the target tells: a label, whole numbers, or a number for each class. */
+static yk_code look_at_target(const yk_dataset *d, yk_look *out) {
+  uint32_t k = find_component(d, true);
+  if (k == yk_dataset_components(d)) return YK_OK;
+  const yk_desc *c = yk_dataset_component(d, k);
+  bool whole = c->dtype == YK_I32 || c->dtype == YK_I64 || c->dtype == YK_U8, single = c->rank == 0 || (c->rank == 1 && c->dim[0] == 1);
+  out->classes = yk_dataset_classes(d);
+  if (out->classes > 0 && strcmp(yk_dataset_component_name(d, k), "label") == 0) return YK_OK;
+  if (single && whole) return count_classes(d, k, &out->classes);
+  out->one_hot = true;
+  out->classes = c->rank == 1 ? c->dim[0] : 0;
+  if (c->rank == 1 && !single) return YK_OK;
+  return YK_FAIL(EINVAL, "the target '%s' has type %s and %u dimensions; expected the number of a class, or a number for each class",
+                 yk_dataset_component_name(d, k), yk_dtype_name((yk_dtype)c->dtype), (unsigned)c->rank);
+}
+
+static yk_code look(const yk_dataset *d, yk_look *out) {
+  uint32_t k = find_component(d, false);
+  if (k == yk_dataset_components(d)) return YK_FAIL(EINVAL, "there is no input in them");
+  out->there = true;
+  out->input = shape_of(yk_dataset_component(d, k));
+  out->encoded = strcmp(yk_dataset_name(d), "folder") == 0;
+  return look_at_target(d, out);
+}
+
+int yk__table_look(const yk_cli *c, int64_t side, yk_look *out) {
+  yk_desc in = { .rank = side > 0 ? 4 : 0, .dim = { -1, side, side, -1 } };
+  yk_dataset *d = NULL;
+  if (c->data == NULL && c->test_data == NULL) return 0;
+  yk_code rc = open_data(c, &in, YK_TRAIN, true, &d);
+  if (rc == YK_OK) rc = look(d, out);
   yk_dataset_free(d);
   return rc == YK_OK ? 0 : yk__die(YK__EXIT_RUN, "data: %s", yk_error_message());
 }

@@ -127,20 +127,20 @@ static void test_refused(void **state) {
   (void)state;
   write_flowers("flowers.csv", 4);
   write_flowers("seven.csv", 7);
-  FAILS(2, "which model? yoke predict FILE.h5", "predict");
+  FAILS(2, "which network? yoke predict MODEL", "predict");
   FAILS(2, "which data? --data PATH", "predict", model("mlp"));
-  FAILS(2, "'mlp' is no model file", "predict", "mlp", "--data", "flowers.csv");
+  FAILS(2, "mlp is not made of Keras's layers", "predict", "mlp", "--data", "flowers.csv");
   FAILS(2, "does not say how it is trained; --loss NAME does", "train", model("mlp"), "--data", "flowers.csv");
   FAILS(2, "no loss is called 'ms'; there are", "train", model("mlp"), "--data", "flowers.csv", "--loss", "ms");
   FAILS(2, "has no output 'main'; it has 'dense_2'", "train", model("mlp"), "--data", "flowers.csv", "--loss", "main=mse");
-  FAILS(2, "--steps is for the built-in networks", MLP("--steps", "3"));
-  FAILS(2, "a model file is trained for whole epochs", MLP("--epochs", "0.5"));
-  FAILS(2, "expected a name that ends with .h5", MLP("--out", "runs/a"));
+  FAILS(2, "--steps is for networks that are trained in steps", MLP("--steps", "3"));
+  FAILS(2, "a Keras model is trained for whole epochs", MLP("--epochs", "0.5"));
+  FAILS(2, "expected a name that ends with .h5 or .keras", MLP("--out", "runs/a"));
   FAILS(1, "the data have 7 classes, output 'dense_2' of the network has 4", "train", model("mlp"), "--data", "seven.csv", "--loss",
         "sparse_categorical_crossentropy");
   FAILS(1, "none.h5", "summary", "none.h5");
   FAILS(1, "input 'conv2d_input' needs f32[?,8,8,3]", "predict", model("convnet"), "--data", "flowers.csv");
-  FAILS(2, "into what? --out FILE.h5", "convert", model("mlp"));
+  FAILS(2, "into what? --out FILE.h5 or FILE.keras", "convert", model("mlp"));
   FAILS(1, "a network's files are for Keras 2 or 3, not 4", "convert", model("mlp"), "--keras", "4", "--out", "x.h5");
   assert_false(exists("trained.h5"));
 }

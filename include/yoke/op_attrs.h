@@ -241,7 +241,7 @@ typedef struct yk_random_attrs { int32_t dtype; uint32_t rank; int64_t dim[YK_MA
  * no_op: control inputs only -> op (also what `group` makes). */
 
 /* dequeue: () -> one value per component, [rows, component dims...], from a source shared by several dequeue ops (host only). */
-enum { YK_MAX_COMPONENTS = 8 };    /* that an example has at most */
+enum { YK_MAX_COMPONENTS = 128 };  /* that an example has at most: the inputs and outputs of the largest network (network.h) */
 typedef struct yk_source {
   void *self;
   /* Fill `rows` examples into out[component]; blocks until there are enough. [any thread]

@@ -29,7 +29,7 @@ typedef struct yk_tensor_queue_options {
   int64_t  capacity;                /* elements that an enqueue does not wait for; 0 = without limit */
   int64_t  min_after_dequeue;       /* random shuffle: elements that stay to choose from while the queue is open; below capacity */
   uint64_t seed;                    /* random shuffle: same seed and same calls, same elements */
-  uint32_t ncomponents;             /* 1 to 8 */
+  uint32_t ncomponents;             /* 1 to YK_MAX_COMPONENTS */
   yk_desc  component[YK_MAX_COMPONENTS];   /* of one element; a dim of -1 in a padding queue only */
   bool     any_shape;               /* only dtypes are fixed: one element at a time in and out. Not of a padding queue */
   int64_t  timeout_ms;              /* longest wait of a call; 0 = the setting "timeout_ms" (ten minutes) */

@@ -14,7 +14,7 @@
 static inline yk_code yk__options_take(void *o, size_t bytes, const void *given, const char *name) {
   uint32_t size = 0;
   if (given != NULL) memcpy(&size, given, sizeof size);
-  if (size < sizeof size || size > 4096)
+  if (size < sizeof size || size > bytes + 4096)
     return YK_FAIL(EINVAL, "%s are %s or have a size of %u; start from their _INIT", name, given ? "damaged" : "NULL", size);
   memcpy(o, given, size < bytes ? size : bytes);
   return YK_OK;

@@ -208,6 +208,22 @@ static void write_records(const char *path, int n) {
   free(bytes);
 }
 
+/* A header of 128 bytes, then the numbers. */
+void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes) {
+  enum { HEAD = 128, INTRO = 10 };
+  char head[HEAD + 1];
+  int n = snprintf(head + INTRO, sizeof head - INTRO, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
+  assert_true(n < HEAD - INTRO);
+  memcpy(head, "\x93NUMPY\x01\x00\x76\x00", INTRO);
+  memset(head + INTRO + n, ' ', (size_t)(HEAD - INTRO - n));
+  head[HEAD - 1] = '\n';
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  CHECK_INT(fwrite(head, 1, HEAD, f), HEAD);
+  CHECK_INT(fwrite(data, 1, bytes, f), bytes);
+  CHECK_INT(fclose(f), 0);
+}
+
 void write_cifar(const char *where, int train, int test) {
   char path[512];
   mkdir(where, 0777);

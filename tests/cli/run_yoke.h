@@ -43,6 +43,8 @@ bool  exists(const char *path);
 char *read_file(const char *path);                      /* NULL if there is none; the caller's */
 void  same_files(const char *a, const char *b);          /* fails the test unless they hold the same bytes */
 void  write_file(const char *path, const void *data, size_t n);
+/* NumPy's format: "<f4", "60, 6, 3". */
+void  write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes);
 /* A folder with CIFAR-10 files of that many pictures, which a network can learn. */
 void  write_cifar(const char *folder, int train, int test);
 /* The text parses as JSON; as one JSON value a line. */

@@ -7,20 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* NumPy's format: a header of 128 bytes, then the numbers. */
-static void write_npy(const char *path, const char *type, const char *shape, const void *data, size_t bytes) {
-  char head[129];
-  int n = snprintf(head, sizeof head, "\x93NUMPY\x01%cv%c{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", 1, 1, type, shape);
-  memset(head + n, ' ', sizeof head - (size_t)n);
-  memcpy(head + 6, "\x01\x00\x76\x00", 4);
-  head[127] = '\n';
-  FILE *f = fopen(path, "wb");
-  assert_non_null(f);
-  CHECK_INT(fwrite(head, 1, 128, f), 128);
-  CHECK_INT(fwrite(data, 1, bytes, f), bytes);
-  CHECK_INT(fclose(f), 0);
-}
-
 enum { ROWS = 60, STEPS = 6, FEATURES = 3, CLASSES = 3 };
 
 /* seq/: the class is the feature that rises; words/: the number in the third step; hot/: a number for each class. */

@@ -2,6 +2,7 @@
  * Model files on the command line: summary, train, evaluate, predict, convert, with data by name and by number, and what is refused.
  */
 #include "run_yoke.h"
+#include <sys/stat.h>
 #include <unistd.h>
 #include <yoke/yoke.h>
 
@@ -71,6 +72,43 @@ static void test_two_outputs(void **state) {
   free(text);
   write_flowers("flowers.csv", 4);
   FAILS(1, "the data have nothing for input 'b'", "train", model("two_outputs"), "--data", "flowers.csv", "--loss", "mse");
+}
+
+/* Ten inputs and three outputs: more arrays than any other example has. */
+static void test_many_arrays(void **state) {
+  enum { INPUTS = 10, OUTPUTS = 3, ROWS = 20, MOST = 128 };
+  yk_sym in[INPUTS], out[OUTPUTS];
+  yk_network *n;
+  yk_keras *k;
+  float x[ROWS][2];
+  char path[64];
+  (void)state;
+  CHECK_OK(yk_keras_new(1, &k));
+  for (int i = 0; i < INPUTS; i++) in[i] = yk_input(k, &(yk_input_config){ .shape = YK_SHAPE(2) });
+  yk_sym all = yk_apply_n(yk_layer_concatenate(k, NULL), INPUTS, in);
+  for (int i = 0; i < OUTPUTS; i++) out[i] = yk_apply(yk_layer_dense(k, &(yk_dense_config){ .units = 2 }), all);
+  n = yk_network_new(k, "many", INPUTS, in, OUTPUTS, out);
+  CHECK_OK(yk_keras_status(k));
+  CHECK_OK(yk_network_save(n, "many.h5"));
+  yk_keras_free(k);
+  CHECK_INT(mkdir("arrays", 0777), 0);
+  for (int i = 0; i < INPUTS + OUTPUTS; i++) {
+    for (int r = 0; r < ROWS; r++) x[r][0] = (float)(i % 3), x[r][1] = 1;
+    snprintf(path, sizeof path, "arrays/%c%d.npy", i < INPUTS ? 'x' : 'y', i < INPUTS ? i : i - INPUTS);
+    write_npy(path, "<f4", "20, 2", x, sizeof x);
+  }
+  char *text = SUCCEEDS("train", "many.h5", "--data", "arrays", "--loss", "mse", "--epochs", "150", "--lr", "0.02", "--out", "many2.h5");
+  assert_true(number_after(strstr(text, "saved"), "loss ") < 0.05);       /* which it is not unless each array went to its place */
+  free(text);
+  text = SUCCEEDS("predict", "many2.h5", "--data", "arrays", "--json");
+  check_json(text, true);
+  CHECK_NEAR(number_after(text, "\"dense_2\":["), 2, 0.3);           /* y1 has 11 % 3 */
+  free(text);
+  for (int i = INPUTS; i < MOST; i++) {
+    snprintf(path, sizeof path, "arrays/z%d.npy", i);
+    write_npy(path, "<f4", "20, 2", x, sizeof x);
+  }
+  FAILS(1, "data: 'arrays' has 131 .npy files of one part; an example has at most 128 components", "predict", "many2.h5", "--data", "arrays");
 }
 
 static void test_plot(void **state) {
@@ -147,6 +185,7 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_train), cmocka_unit_test(test_two_outputs), cmocka_unit_test(test_plot),
+                                      cmocka_unit_test(test_many_arrays),
                                       cmocka_unit_test(test_predict),
                                       cmocka_unit_test(test_convert), cmocka_unit_test(test_refused) };
   return cmocka_run_group_tests(tests, yoke_setup, yoke_teardown);

@@ -297,8 +297,8 @@ static void test_options(void **state) {
   OPTION(skip, -1, "skip -1");
   OPTION(classes, -1, "classes -1");
   OPTION(max_bytes, -1, "max_bytes -1");
-  OPTION(nfeatures, 9, "9 features");
-  OPTION(nfeatures, 1, "1 features; expected at most 8, and where they are");
+  OPTION(nfeatures, 129, "129 features");
+  OPTION(nfeatures, 1, "1 features; expected at most 128, and where they are");
   OPTION(delimiter, '"', "delimiter");
 }
 

@@ -88,7 +88,7 @@ static void test_refused_tensors(void **state) {
   CHECK_CODE(TENSORS(1, "x", "", scalar, NULL), YK_EINVAL, "a scalar");
   CHECK_CODE(TENSORS(1, "", "", x, NULL), YK_EINVAL, "a component's name");
   CHECK_CODE(TENSORS(1, "x", "", NULL, NULL), YK_EINVAL, "tensor 0 is NULL");
-  CHECK_CODE(TENSORS(0, "x", "", x, NULL), YK_EINVAL, "1 to 8 components");
+  CHECK_CODE(TENSORS(0, "x", "", x, NULL), YK_EINVAL, "1 to 128 components");
   CHECK_CODE(yk_dataset_tensors(1, NULL, NULL, &d), YK_EINVAL, "needs names");
   assert_null(d);
   yk_tensor_free(x);

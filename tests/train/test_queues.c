@@ -355,7 +355,7 @@ static void test_refusals(void **state) {
   yk_tensor *t = NULL;
   (void)state;
 #define REFUSED(text) CHECK_CODE(yk_tensor_queue_open(&o, &q), YK_EINVAL, text)
-  REFUSED("1 to 8 components, not 0");
+  REFUSED("1 to 128 components, not 0");
   o.ncomponents = 1;
   REFUSED("component 0");
   o.component[0] = (yk_desc){ .dtype = YK_F32, .rank = 1, .dim = { -1 } };

@@ -88,10 +88,10 @@ void yk_network_build_at(const char *where, yk_network *n, bool training, const 
 size_t yk_network_variables(const yk_network *n, yk_variable **out, size_t max);
 
 /*
- * A model that Keras saved as .h5 (Keras 2, tf-keras 2, or Keras 3's legacy form) or as a .keras archive (Keras 3, or Keras 2.14 and
- * later), with its weights. *out belongs to k. ENOTFOUND, EIO; ECORRUPT tells file, layer, key or group, and what was expected;
- * EUNSUPPORTED names a class or setting that is not known here. After a failure k may hold layers that were made before it, so give
- * each file a yk_keras of its own.
+ * A model that Keras saved as .h5 (Keras 2, tf-keras 2, or Keras 3's legacy form) or as a .keras archive (Keras 3; Keras 2 and
+ * tf-keras from 2.14 on), with its weights. *out belongs to k. ENOTFOUND, EIO; ECORRUPT tells file, layer, key or group, and what
+ * was expected; EUNSUPPORTED names a class or setting that is not known here, or the version that wrote an archive. After a failure
+ * k may hold layers that were made before it, so give each file a yk_keras of its own.
  */
 yk_code yk_network_load(yk_keras *k, const char *path, yk_network **out) YK_CHECKED;
 /* Weights alone, of a weights file or a whole model, into a network of the same layers: matched by order. Nothing changes unless all fit. */
@@ -103,8 +103,8 @@ yk_code yk_network_load_weights_by_name(yk_network *n, const char *path, bool sk
 
 /*
  * The other way: a whole model, as an archive if the name ends with ".keras", else as .h5; or weights alone. An older file is
- * replaced when the new one is whole, and only then. EIO names file and reason. Files are for the Keras that the network was read
- * from, else Keras 2, unless set otherwise; Keras 3 reads most of those of Keras 2 too: docs/keras.md says which not.
+ * replaced when the new one is whole, and only then. EIO names file and reason. Archives are for Keras 3, other files for the Keras
+ * that the network was read from, else Keras 2, unless set otherwise; Keras 3 reads most of those of Keras 2 too: docs/keras.md says which not.
  * EUNSUPPORTED: an activation that this Keras does not have.
  */
 yk_code yk_network_set_keras(yk_network *n, int major) YK_CHECKED;

@@ -1,7 +1,8 @@
 /*
- * archive.c - .keras archives of Keras 3, and of Keras 2.14 and tf-keras: a zip of the config, how it is trained, and a weight file.
+ * archive.c - Keras's .keras archives: a zip of the config, how it is trained, and a weight file.
  *
- * Keras 2's have the config of its other files and otherwise the layout of Keras 3. Earlier ones lay weights out by names and are refused.
+ * Those of Keras 3 are read and written; those of Keras 2 (tf-keras) are read, if 2.14 or a later one made them: before that, layers were counted
+ * in another way.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include "store/zip_write.h"
 
 static const char CONFIG[] = "config.json", METADATA[] = "metadata.json", WEIGHTS[] = "model.weights.h5";
-enum { MOST_TEXT = 1 << 28, MOST_PACKED = 100 };          /* what is large and packed to less than a hundredth is no weights */
+/* What is large and packed to less than a hundredth is no weights. */
+enum { MOST_TEXT = 1 << 28, MOST_METADATA = 1 << 20, MOST_PACKED = 100 };
 
 bool yk__archive_is(const char *path) {
   char head[4] = "";
@@ -62,23 +64,60 @@ static yk_code extract(archive *a, const char *name, int64_t most, void **out, s
   return YK_OK;
 }
 
-/* Which Keras wrote it, 2 or 3: as the metadata says; Keras 3 if there is none, since it reads such an archive too. */
-static yk_code version(archive *a, int *major) {
+/* *out NULL: it is no JSON. */
+static yk_code parse(const void *text, size_t n, json_t **out) {
+  json_error_t error;
+  *out = json_loadb(text, n, 0, &error);
+  return *out == NULL && json_error_code(&error) == json_error_out_of_memory ? YK_ENOMEM : YK_OK;
+}
+
+/* ---- which Keras ------------------------------------------------------------------------------------------------------------ */
+
+/* 2 or 3, as the metadata say; 0: there are none, or they do not say it, which does not keep Keras from reading the archive either. */
+static yk_code told_major(archive *a, int *out) {
   void *text = NULL;
   size_t n = 0;
-  *major = 3;
+  int major = 0, minor = 0;
+  *out = 0;
   if (member(a, METADATA) == NULL) return YK_OK;
-  YK_TRY(extract(a, METADATA, MOST_TEXT, &text, &n));
-  json_t *root = json_loadb(text, n, 0, NULL);
-  const char *said = json_string_value(json_object_get(root, "keras_version"));
-  yk_code rc = YK_OK;
-  if (said == NULL) rc = YK_FAIL(ECORRUPT, "'%s': member '%s' tells no keras_version", a->f.path, METADATA);
-  else if ((said[0] != '2' && said[0] != '3') || said[1] != '.')
-    rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by Keras %.20s; expected Keras 2 or 3", a->f.path, said);
-  else *major = said[0] - '0';
-  json_decref(root);
+  YK_TRY(extract(a, METADATA, MOST_METADATA, &text, &n));
+  json_t *root = NULL;
+  yk_code rc = parse(text, n, &root);
   yk__free(text);
+  const char *version = json_string_value(json_object_get(root, "keras_version"));
+  if (version != NULL && sscanf(version, "%2d.%3d", &major, &minor) == 2) {
+    if (major < 2 || (major == 2 && minor < 14))
+      rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by Keras %d.%d; archives are read from 2.14 on: save it there as .h5", a->f.path, major, minor);
+    *out = major >= 3 ? 3 : 2;
+  }
+  json_decref(root);
   return rc;
+}
+
+/* Keras 2 tells an input's shape as batch_input_shape, Keras 3 as batch_shape: which is found first; 0: neither, so nobody can read it. (The parser
+ * limits the depth.) */
+static int shown_major(json_t *v) {
+  const char *key;
+  json_t *x;
+  size_t i;
+  int major = 0;
+  if (json_object_get(v, "batch_input_shape") != NULL) return 2;
+  if (json_object_get(v, "batch_shape") != NULL) return 3;
+  json_object_foreach(v, key, x)
+    if ((major = shown_major(x)) != 0) return major;
+  json_array_foreach(v, i, x)
+    if ((major = shown_major(x)) != 0) return major;
+  return major;
+}
+
+static yk_code find_major(archive *a, const char *config, size_t n, int *out) {
+  YK_TRY(told_major(a, out));
+  if (*out != 0) return YK_OK;
+  json_t *root = NULL;
+  YK_TRY(parse(config, n, &root));
+  *out = root != NULL && shown_major(root) == 2 ? 2 : 3;
+  json_decref(root);
+  return YK_OK;
 }
 
 /* The weight file, in memory of its own: the archive may be closed. */
@@ -92,10 +131,7 @@ static yk_code open_weights(archive *a, yk_h5 **out) {
 static yk_code read_weights(archive *a, yk_network *n, const char *training) {
   yk_h5 *f = NULL;
   YK_TRY(open_weights(a, &f));
-  yk_code rc = YK_OK;
-  if (yk__h5_has(f, "_layer_checkpoint_dependencies"))
-    rc = YK_FAIL(EUNSUPPORTED, "'%s' was saved by a Keras before 2.14; save it there as .h5", a->f.path);
-  if (rc == YK_OK) rc = yk__layout3_load(f, n);
+  yk_code rc = yk__layout3_load(f, n);
   if (rc == YK_OK) rc = yk__training_load(f, a->f.path, training, n, yk__state_load3);
   yk__h5_close(f);
   return rc;
@@ -103,8 +139,10 @@ static yk_code read_weights(archive *a, yk_network *n, const char *training) {
 
 /* "compile_config" of the config, as text, the caller's; NULL: there is none. */
 static yk_code training_of(const char *config, size_t n, char **out) {
-  json_t *root = json_loadb(config, n, 0, NULL), *c = json_object_get(root, "compile_config");
+  json_t *root = NULL;
   *out = NULL;
+  YK_TRY(parse(config, n, &root));
+  json_t *c = json_object_get(root, "compile_config");
   if (json_is_object(c) && json_object_size(c) > 0) {
     size_t bytes = json_dumpb(c, NULL, 0, JSON_COMPACT);
     *out = yk__calloc(bytes + 1, 1);
@@ -120,11 +158,13 @@ static yk_code load(archive *a, yk_keras *k, yk_network **out) {
   char *training = NULL;
   size_t n = 0;
   yk_network *made = NULL;
-  int major;
-  YK_TRY(version(a, &major));
+  int major = 0;
   YK_TRY(extract(a, CONFIG, MOST_TEXT, &config, &n));
-  k->major = major;
-  yk_code rc = yk__network_read(k, a->f.path, config, n, major, &made);
+  yk_code rc = find_major(a, config, n, &major);
+  if (rc == YK_OK) {
+    k->major = major;
+    rc = yk__network_read(k, a->f.path, config, n, major, &made);
+  }
   if (rc == YK_OK) rc = training_of(config, n, &training);
   if (rc == YK_OK) {
     made->major = major;
@@ -148,7 +188,9 @@ yk_code yk__archive_load_weights(yk_network *n, const char *path) {
   archive a;
   YK_TRY(open_archive(path, &a));
   yk_h5 *f = NULL;
-  yk_code rc = open_weights(&a, &f);
+  int major = 0;
+  yk_code rc = told_major(&a, &major);                     /* refuses what is too old */
+  if (rc == YK_OK) rc = open_weights(&a, &f);
   if (rc == YK_OK) {
     rc = yk__layout3_load(f, n);
     yk__h5_close(f);

@@ -105,6 +105,20 @@ bool yk__h5_has(const yk_h5 *f, const char *path) {
   return yes;
 }
 
+static herr_t begins(hid_t group, const char *name, const H5L_info_t *link, void *prefix) {
+  (void)group;
+  (void)link;
+  return strncmp(name, prefix, strlen(prefix)) == 0;       /* not 0: ends there, and is the answer */
+}
+
+bool yk__h5_any(const yk_h5 *f, const char *prefix) {
+  yk__lock(&yk__h5_lock);
+  bool yes = H5Literate(f->id, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, begins, (void *)(uintptr_t)prefix) > 0;
+  H5Eclear2(H5E_DEFAULT);
+  yk__unlock(&yk__h5_lock);
+  return yes;
+}
+
 /* ---- attributes ---------------------------------------------------------------------------------------------------------------- */
 
 void yk__texts_free(yk_texts *t) {

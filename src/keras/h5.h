@@ -24,6 +24,8 @@ void    yk__h5_close(yk_h5 *f);
 const char *yk__h5_name(const yk_h5 *f);
 /* Is there a group or a data set of that path, "model_weights/dense_1"? */
 bool    yk__h5_has(const yk_h5 *f, const char *path);
+/* Is there anything in the root whose name begins so? */
+bool    yk__h5_any(const yk_h5 *f, const char *prefix);
 /* Attribute `name` of the group at `path` ("/" is the root). *out: the caller's, NULL if there is none; ECORRUPT if it is no text. */
 yk_code yk__h5_text(const yk_h5 *f, const char *path, const char *name, char **out) YK_CHECKED;
 /* A list of texts, of fixed or variable length, put together where it was split into name0, name1, ...; none is an empty list. */

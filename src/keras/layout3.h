@@ -1,5 +1,5 @@
 /*
- * layout3.h - weight files of Keras 3, and of archives of Keras 2: where each weight of a network is, "layers/lstm_1/cell/vars/0".
+ * layout3.h - weight files of Keras 3, and of Keras 2 from 2.14 on: where each weight of a network is, "layers/lstm_1/cell/vars/0".
  *
  * Groups are called after classes and counted from one network to the next, whatever the layers' names are; weights have numbers.
  */

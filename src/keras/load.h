@@ -16,7 +16,7 @@ yk_code yk__weights_put(yk_weights *m) YK_CHECKED;
 yk_code yk__training_load(const yk_h5 *f, const char *what, const char *text, yk_network *n,
                           yk_code (*state)(const yk_h5 *f, const char *what, yk_network *n)) YK_CHECKED;
 
-/* archive.c: Keras 3's .keras archives. */
+/* archive.c: .keras archives, of Keras 2 (to be read) and 3. */
 bool    yk__archive_is(const char *path);
 yk_code yk__archive_load(yk_keras *k, const char *path, yk_network **out) YK_CHECKED;
 yk_code yk__archive_load_weights(yk_network *n, const char *path) YK_CHECKED;

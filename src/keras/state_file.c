@@ -183,13 +183,14 @@ static yk_code take_iterations(const loading *l) {
   return YK_OK;
 }
 
-/* `first` values stand before the slots. */
+/* `first` values stand before the slots, and alone where nothing was trained yet. */
 static yk_code take_all(const loading *l, uint32_t first, bool by_weight) {
   uint32_t total = l->all.n * (uint32_t)l->slots, inner = by_weight ? (uint32_t)l->slots : l->all.n;
+  YK_TRY(take_iterations(l));
+  if (l->names.n == first && l->n->compiled->kept_iterations == 0) return YK_OK;
   if (l->names.n < first + total)
     return YK_FAIL(ECORRUPT, "%s: %u optimizer weights; expected %u for %u weights that are trained", l->what,
                    (unsigned)l->names.n, (unsigned)(first + total), (unsigned)l->all.n);
-  YK_TRY(take_iterations(l));
   for (uint32_t i = 0; i < total; i++)
     YK_TRY(by_weight ? take_slot(l, first + i, i / inner, (int)(i % inner))
                      : take_slot(l, first + i, i % inner, (int)(i / inner)));
@@ -224,7 +225,7 @@ static yk_code load_state(const yk_h5 *f, const char *what, yk_network *n, const
   if (!yk__h5_has(f, group)) return YK_OK;
   yk_code rc = numbered ? number_names(&l) : yk__h5_texts(f, group, "weight_names", &l.names);
   if (rc == YK_OK) rc = yk__trained_weights(n, &l.all);
-  if (rc == YK_OK && l.names.n > 0)
+  if (rc == YK_OK && l.names.n > 0)                        /* Keras 3 keeps the learning rate too, behind the iterations */
     rc = numbered ? take_all(&l, n->major >= 3 ? 2 : 1, n->compiled->optimizer.kind != YK_OPT_RMSPROP) : take_named(&l);
   if (rc != YK_OK) yk__state_free(n->compiled);
   yk__texts_free(&l.names);

@@ -15,7 +15,7 @@ yk_code yk__state_save(yk_h5_out *f, yk_network *n) YK_CHECKED;
 /* Of a network that was just compiled. ECORRUPT: counts or shapes do not fit; the optimizer then knows nothing. */
 yk_code yk__state_load(const yk_h5 *f, const char *what, yk_network *n) YK_CHECKED;
 
-/* The same in Keras 3's weight files and archives: the group optimizer/vars. */
+/* The same in weight files and archives of Keras 3, and of Keras 2 from 2.14 on, which are only read: the group optimizer/vars. */
 yk_code yk__state_save3(yk_h5_out *f, yk_network *n) YK_CHECKED;
 yk_code yk__state_load3(const yk_h5 *f, const char *what, yk_network *n) YK_CHECKED;
 

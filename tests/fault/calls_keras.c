@@ -244,6 +244,17 @@ static yk_code plot(yk_network *n, yk_layer *dense) {
   unlink(path);
   return rc;
 }
+/* One of Keras 2, with an optimizer. */
+static yk_code load_archive2(void) {
+  char path[600];
+  yk_keras *other;
+  yk_network *loaded;
+  snprintf(path, sizeof path, "%s/golden/keras_resumes/keras2-adam.keras", getenv("YOKE_TEST_DATA"));
+  YK_TRY(yk_keras_new(1, &other));
+  yk_code rc = yk_network_load(other, path, &loaded);
+  yk_keras_free(other);
+  return rc;
+}
 static yk_code load_weights(yk_network *n, yk_layer *dense) { (void)dense; return yk_network_load_weights(n, weights); }
 static yk_code load_by_name(yk_network *n, yk_layer *dense) {
   size_t loaded = 0;
@@ -383,6 +394,7 @@ const fault_case fault_keras[] = {
   FILES("yk_network_plot", call_plot),
   FILES("yk_network_load", call_load),
   FILES("yk_network_save", call_save_archive),
+  { .names = "yk_network_load", .call = load_archive2, .stride = 7, .least = 10 },
   FILES("yk_network_load_weights", call_load_weights),
   FILES("yk_network_load_weights_by_name", call_load_by_name),
   { 0 },

@@ -1,7 +1,8 @@
 /*
- * Keras's files from outside: model and training configs as JSON, and whole .h5 files, changed in every way that fuzz.h knows. A file is loaded or
- * refused with one message that names it, and nothing is left in memory either way.
+ * Keras's files from outside: model and training configs as JSON, whole .h5 files, archives, and what is in them, changed in every way that fuzz.h
+ * knows. A file is loaded or refused with one message that names it, and nothing is left in memory either way.
  */
+#include "support/archive.h"
 #include "support/fuzz.h"
 
 #include <string.h>
@@ -192,6 +193,44 @@ static void fuzz_file(const char *name, uint64_t seed, uint64_t often) {
     fail_msg("%s: only %llu of %llu were loaded", name, (unsigned long long)loaded, (unsigned long long)rounds);
 }
 
+/* A member alone, in an archive whose checksums are right. */
+static void fuzz_member(const char *name, const char *member, uint64_t seed, uint64_t often) {
+  static const char *const parts[] = { "TREE", "SNOD",  "HEAP",                  "OHDR",                    "layers", "layers\\",
+                                       "vars", "dense", "\"batch_input_shape\"", "\"keras_version\": \"2.", NULL };
+  static uint8_t bytes[ROOM];
+  fuzz f = { seed };
+  uint64_t rounds = fuzz_rounds(often), loaded = 0, live = yk__alloc_live();
+  archive whole;
+  archive_take(&whole, golden(name));
+  yk_zip_part *p = archive_part(&whole, member), good = *p;
+  assert_true(good.bytes < ROOM);
+  for (uint64_t round = 0; round < rounds; round++) {
+    yk_keras *k;
+    yk_network *n = NULL;
+    memcpy(bytes, good.data, good.bytes);
+    *p = (yk_zip_part){ good.name, bytes, fuzz_mutate(&f, bytes, good.bytes, ROOM, fuzz_count(parts)) };
+    archive_put(&whole, path);
+    CHECK_OK(yk_keras_new(1, &k));
+    yk_code rc = yk_network_load(k, path, &n);
+    loaded += rc == YK_OK;
+    if (rc != YK_OK) check_refusal(round, rc, folder);
+    yk_keras_free(k);
+    yk_error_clear();
+    CHECK_INT(yk__alloc_live(), live);
+  }
+  *p = good;
+  archive_free(&whole);
+  if (loaded == 0) fail_msg("%s: %s: nothing was loaded", name, member);
+}
+
+static void test_members(void **state) {
+  (void)state;
+  fuzz_member("keras_resumes/keras2-adam.keras", "model.weights.h5", 65, 300);
+  fuzz_member("keras/keras2windows-siamese.keras", "model.weights.h5", 66, 300);
+  fuzz_member("keras/keras214-two_kinds.keras", "config.json", 67, 300);
+  fuzz_member("keras/keras2-dense.keras", "metadata.json", 68, 200);
+}
+
 static void test_files(void **state) {
   (void)state;
   fuzz_file("keras/keras2-dense", 61, 400);
@@ -202,6 +241,6 @@ static void test_files(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_models), cmocka_unit_test(test_training),
-                                      cmocka_unit_test(test_files) };
+                                      cmocka_unit_test(test_files), cmocka_unit_test(test_members) };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,safetensors}.
+"""Small models saved by Keras itself, with inputs and what it predicts for them: tests/golden/keras/<flavour>-<name>.{h5,keras,safetensors}.
 Where `again` is beside the outputs, the same inputs give that when they come a second time.
 
-Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...], then make_keras_models.py archives [name...].
+Run with tensorflow, tf_keras (Keras 2) and keras (3) installed: make_keras_models.py [name...], then make_keras_models.py archives [name...]; and
+make_keras_models.py archives once more with tensorflow 2.14 and its own Keras instead, for keras214-*.keras, and with 2.13, for
+keras_bad/keras213.keras.
 Weights are random, batch statistics too, so that a layer that is left out or takes the wrong weight shows.
 """
 import json
+import ntpath
 import os
 import pathlib
+import shutil
 import struct
 import sys
 
@@ -16,8 +20,10 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 import keras as keras3  # noqa: E402
-import tf_keras as keras2  # noqa: E402
-from tf_keras.src.saving.legacy import hdf5_format  # noqa: E402
+if keras3.__version__.startswith("3"):
+    import tf_keras as keras2  # noqa: E402
+    from tf_keras.src.saving import saving_lib  # noqa: E402
+    from tf_keras.src.saving.legacy import hdf5_format  # noqa: E402
 
 OUT = pathlib.Path(__file__).resolve().parent / "keras"
 ROWS = 3
@@ -266,19 +272,63 @@ def as_cudnn(path, model):
 
 ARCHIVES = ("dense", "conv2d_same", "batch_norm", "embedding", "lstm", "gru", "bidirectional_own", "siamese", "nested", "residual", "encoder_in_time",
             "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared", "two_kinds", "encoder_twice")
+# Models whose groups are of every kind: for writers that name them in ways of their own.
+GROUPS = ("lstm_masked", "bidirectional_own", "siamese", "nested", "encoder_in_time", "attention", "two_kinds")
+
+
+def join_on_windows(first, *rest):
+    """Of what is in the archive; the files that it is made of are where they are."""
+    return (os.path if first.startswith("/") else ntpath).join(first, *rest)
+
+
+def resave(k, flavour, name, out):
+    k.backend.clear_session()
+    k.models.load_model(OUT / f"{flavour}-{name}.h5", compile=False).save(OUT / f"{out}-{name}.keras")
 
 
 def archives(wanted):
     """The same models as .keras archives."""
-    for flavour, k in (("keras2", keras2), ("keras3", keras3)):
-        for name in wanted or ARCHIVES:
-            k.backend.clear_session()
-            k.models.load_model(OUT / f"{flavour}-{name}.h5", compile=False).save(OUT / f"{flavour}-{name}.keras")
+    for name in wanted or ARCHIVES:
+        resave(keras3, "keras3", name, "keras3")
+    for name in wanted or [x for x in MODELS if not x.startswith("cudnn")]:
+        resave(keras2, "keras2", name, "keras2")
+    saving_lib.tf.io.gfile.join = join_on_windows
+    for name in wanted or GROUPS:
+        resave(keras2, "keras2", name, "keras2windows")
+        shutil.copy(OUT / f"keras2-{name}.safetensors", OUT / f"keras2windows-{name}.safetensors")
+
+
+def old_archives():
+    """Of Keras 2.14, whose groups have other names; and one of 2.13, which nobody else reads."""
+    if keras3.__version__.startswith("2.13"):
+        siamese(keras3, keras3.layers).save(OUT.parent / "keras_bad" / "keras213.keras")
+        return
+    for number, name in enumerate(GROUPS):
+        keras3.backend.clear_session()
+        rng = np.random.default_rng(200 + number)
+        model = MODELS[name](keras3, keras3.layers)
+        random_weights(model, rng)
+        model.save(OUT / f"keras214-{name}.keras")
+        save_values(OUT / f"keras214-{name}.safetensors", model, name, rng)
+
+
+def save_values(path, model, name, rng):
+    """Inputs, and what the model makes of them."""
+    ins = []
+    for x in model.inputs:
+        shape = (ROWS,) + tuple(x.shape)[1:]
+        integer = str(getattr(x.dtype, "name", x.dtype)) == "int32"
+        ins.append(rng.integers(0, 11, shape).astype("int32") if integer else rng.standard_normal(shape).astype("float32"))
+    outs = model.predict(ins if len(ins) > 1 else ins[0], verbose=0)
+    outs = outs if isinstance(outs, (list, tuple)) else [outs]
+    again = [model.predict(ins[0], verbose=0)] if name == "stateful" else []
+    safetensors(path, {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)},
+                       **{f"again{i}": x for i, x in enumerate(again)}})
 
 
 def main():
     if sys.argv[1:2] == ["archives"]:
-        archives(sys.argv[2:])
+        archives(sys.argv[2:]) if keras3.__version__.startswith("3") else old_archives()
         return
     wanted = set(sys.argv[1:]) or set(MODELS)
     OUT.mkdir(exist_ok=True)
@@ -290,20 +340,11 @@ def main():
             k.backend.clear_session()
             model = build(k, k.layers)
             random_weights(model, rng)
-            ins = []
-            for x in model.inputs:
-                shape = (ROWS,) + tuple(x.shape)[1:]
-                integer = str(getattr(x.dtype, "name", x.dtype)) == "int32"
-                ins.append(rng.integers(0, 11, shape).astype("int32") if integer else rng.standard_normal(shape).astype("float32"))
-            outs = model.predict(ins if len(ins) > 1 else ins[0], verbose=0)
-            outs = outs if isinstance(outs, (list, tuple)) else [outs]
-            again = [model.predict(ins[0], verbose=0)] if name == "stateful" else []
             stem = OUT / f"{flavour}-{name}"
             model.save(f"{stem}.h5")
             if name.startswith("cudnn"):
                 as_cudnn(f"{stem}.h5", model)
-            safetensors(stem.with_suffix(".safetensors"), {**{f"in{i}": x for i, x in enumerate(ins)}, **{f"out{i}": x for i, x in enumerate(outs)},
-                                                         **{f"again{i}": x for i, x in enumerate(again)}})
+            save_values(stem.with_suffix(".safetensors"), model, name, rng)
 
 
 if __name__ == "__main__":

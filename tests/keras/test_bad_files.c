@@ -177,13 +177,6 @@ static void test_by_name(void **state) {
   yk_keras_free(b);
 }
 
-/* An archive whose metadata is `text`; what is wrong with it is told before its config is read. */
-static void refused_metadata(const char *text, yk_code code, const char *why) {
-  const yk_zip_part part[] = { { "metadata.json", text, strlen(text) }, { "config.json", "{}", 2 } };
-  CHECK_OK(yk__zip_write(at("a.keras"), 2, part));
-  refused(at("a.keras"), code, why);
-}
-
 static yk_code write_zip(const char *path, const char *name, const char *text) {
   return yk__zip_write(path, 1, &(yk_zip_part){ name, text, strlen(text) });
 }
@@ -198,10 +191,6 @@ static void test_archives(void **state) {
   refused(at("a.keras"), YK_ECORRUPT, "a.keras' is no model of Keras: the archive has no 'config.json'");
   CHECK_OK(write_zip(at("a.keras"), "config.json", "{\"class_name\": \"Wrong\"}"));
   refused(at("a.keras"), YK_ECORRUPT, "expected a network of class Sequential, Model or Functional");
-  refused_metadata("no JSON", YK_ECORRUPT, "a.keras': member 'metadata.json' tells no keras_version");
-  refused_metadata("{\"keras_version\": 3}", YK_ECORRUPT, "tells no keras_version");
-  refused_metadata("{\"keras_version\": \"\"}", YK_EUNSUPPORTED, "a.keras' was saved by Keras ; expected Keras 2 or 3");
-  refused_metadata("{\"keras_version\": \"4.0.0\"}", YK_EUNSUPPORTED, "was saved by Keras 4.0.0");
   for (size_t i = 0; i < 80; i++) {
     yk_keras *k;
     yk_network *net = NULL;

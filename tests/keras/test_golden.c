@@ -9,7 +9,7 @@
 #include <yoke/yoke.h>
 #include "store/safetensors.h"
 
-enum { LEAST = 36 + 123 };              /* files there are, or more */
+enum { LEAST = 123 + 93 };              /* files there are, .h5 and .keras, or more */
 #define TOLERANCE 1e-5
 
 static const char *folder(void) {
@@ -81,6 +81,11 @@ static void predict(const char *name, uint32_t ndevices, const char *file, const
   yk_keras_free(k);
 }
 
+/* Archives are written for Keras 3, which has no hard_sigmoid of Keras 2. */
+static const char *saved_ending(const char *name, const char *ending) {
+  return strcmp(name, "keras2-activations") == 0 || strcmp(name, "keras2-lstm_no_bias") == 0 ? ".h5" : ending;
+}
+
 /* A saved file is read once more. */
 static void one(const char *name, const char *ending, uint32_t ndevices, const char *saved) {
   char file[1024], again[1024];
@@ -89,7 +94,7 @@ static void one(const char *name, const char *ending, uint32_t ndevices, const c
     predict(name, ndevices, file, NULL);
     return;
   }
-  snprintf(again, sizeof again, "%s/%s%s", saved, name, ending);
+  snprintf(again, sizeof again, "%s/%s%s", saved, name, saved_ending(name, ending));
   predict(name, ndevices, file, again);
   predict(name, ndevices, again, NULL);
   if (getenv("YOKE_SAVED") == NULL) unlink(again);

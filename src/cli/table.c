@@ -16,6 +16,7 @@ typedef struct reading {
   const yk_network *n;
   const yk_dataset *d;
   yk_table *t;
+  bool all;                          /* of the examples, to predict */
   int32_t to[YK_MAX_COMPONENTS];     /* input i, or -1 - output; NONE: nowhere */
 } reading;
 enum { NONE = 1 << 20 };
@@ -91,14 +92,29 @@ static yk_shape shape_of(const yk_desc *d) {
   return s;
 }
 
-/* f32 of another number divided by --divide. */
-static yk_code divide(const reading *r, yk_tensor **t) {
-  yk_tensor *scaled;
+/* The numbers as another type, divided by --divide. */
+static yk_code convert(const reading *r, yk_dtype want, yk_tensor **t) {
+  yk_tensor *made;
+  double by = r->c->divide > 0 ? r->c->divide : 1;
   int64_t n = yk_tensor_count(*t);
-  YK_TRY(yk_tensor_new(YK_F32, shape_of(yk_tensor_desc(*t)), &scaled));
-  for (int64_t i = 0; i < n; i++) ((float *)yk_tensor_data(scaled))[i] = (float)(yk_tensor_at(*t, i) / r->c->divide);
+  YK_TRY(yk_tensor_new(want, shape_of(yk_tensor_desc(*t)), &made));
+  void *to = yk_tensor_data(made);
+  for (int64_t i = 0; i < n; i++) {
+    double x = yk_tensor_at(*t, i) / by;
+    if (want == YK_F32) ((float *)to)[i] = (float)x;
+    else ((int32_t *)to)[i] = (int32_t)x;
+  }
   yk_tensor_free(*t);
-  *t = scaled;
+  *t = made;
+  return YK_OK;
+}
+
+/* Training takes any type batch by batch; predictions want the input's own. */
+static yk_code suit_input(const reading *r, uint32_t input, yk_tensor **t) {
+  yk_dtype have = (yk_dtype)yk_tensor_desc(*t)->dtype, want = (yk_dtype)yk_sym_desc(r->n->in[input])->dtype;
+  bool whole = have == YK_U8 || have == YK_I32 || have == YK_I64;
+  if (r->c->divide > 0) return convert(r, YK_F32, t);
+  if (r->all && have != want && (want == YK_F32 || (want == YK_I32 && whole))) return convert(r, want, t);
   return YK_OK;
 }
 
@@ -118,7 +134,7 @@ static yk_code hand_out(const reading *r, yk_tensor **of) {
     if (r->to[k] == NONE) continue;
     bool input = r->to[k] >= 0;
     if (!input) YK_TRY(check_classes(r, k, (uint32_t)(-1 - r->to[k])));
-    if (input && r->c->divide > 0) YK_TRY(divide(r, &of[k]));
+    if (input) YK_TRY(suit_input(r, (uint32_t)r->to[k], &of[k]));
     if (input) r->t->x[r->to[k]] = of[k];
     else r->t->y[-1 - r->to[k]] = of[k];
     of[k] = NULL;
@@ -173,7 +189,7 @@ int yk__table_open(const yk_cli *c, const yk_network *n, yk_split split, bool al
   if (c->data == NULL && !(split == YK_TEST && c->test_data != NULL)) return yk__die(YK__EXIT_USAGE, "which data? --data PATH");
   yk_code rc = open_data(c, yk_sym_desc(n->in[0]), split, all, &d);
   if (rc == YK_OK) {
-    reading r = { .c = c, .n = n, .d = d, .t = out };
+    reading r = { .c = c, .n = n, .d = d, .t = out, .all = all };
     rc = read_all(&r);
   }
   yk_dataset_free(d);

@@ -106,6 +106,8 @@ static void test_use(void **state) {
   name = SUCCEEDS("predict", "lstm:units=16,classes=3,weights=a.keras", "--data", "x.npy");
   assert_string_equal(file, name);
   free(file), free(name);
+  train("lstm:words=10,units=8", "words", "f.keras", NULL);                  /* whole numbers, for an input of f32 */
+  free(SUCCEEDS("predict", "f.keras", "--data", "words"));
   free(SUCCEEDS("convert", "lstm:units=16,steps=6,features=3,classes=3,weights=a.keras", "--out", "g.h5", "--keras", "3"));
   free(SUCCEEDS("convert", "transformer", "--weights", "--out", "w.h5"));
   file = SUCCEEDS("evaluate", "g.h5", "--data", "seq");                 /* it is saved with its loss and metric */

@@ -172,6 +172,13 @@ static yk_code take_value(const reader *r, const json_t *v, int depth, inputs *i
   return YK_OK;
 }
 
+/* Nothing, or a list of nothing: the masks of a call of several inputs none of which has one. */
+static bool asks_nothing(const json_t *v) {
+  bool nothing = json_is_null(v) || json_is_false(v) || json_is_array(v);
+  for (size_t i = 0; i < json_array_size(v); i++) nothing = nothing && json_is_null(json_array_get(v, i));
+  return nothing;
+}
+
 /* Arguments by name: inputs like others, in this order; what asks for nothing is passed over. */
 static yk_code take_named(const reader *r, json_t *named, inputs *in) {
   static const char *const inputs_by_name[] = { "inputs", "query", "value", "key", "initial_state" };
@@ -183,7 +190,7 @@ static yk_code take_named(const reader *r, json_t *named, inputs *in) {
     if (v != NULL && !json_is_null(v)) YK_TRY(take_value(r, v, 0, in));
   }
   json_object_foreach(named, key, v) {
-    bool known = json_is_null(v) || json_is_false(v);
+    bool known = asks_nothing(v);
     for (size_t i = 0; i < N; i++) known = known || strcmp(key, inputs_by_name[i]) == 0;
     if (known) continue;
     if (strcmp(key, "use_causal_mask") != 0) return YK_FAIL(EUNSUPPORTED, "%s: a call has a value for '%.80s'", r->what, key);

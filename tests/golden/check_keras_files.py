@@ -20,6 +20,7 @@ import tf_keras as keras2  # noqa: E402
 
 # Of these, Keras 3 does not read Keras 2's files rightly, whoever wrote them.
 OTHERS = {"nested": "calls of a nested model are numbered from 1 or from 0", "two_kinds": "calls of a nested model are numbered from 1 or from 0",
+          "pair_inside": "calls of a nested model are numbered from 1 or from 0",
           "activations": "hard_sigmoid is another function",
           "sequences": "a channel dropout takes no 'trainable'", "spatial_dropout2d": "a channel dropout takes no 'trainable'",
           "transformer_block": "attention is built by other arguments", "attention": "attention is built by other arguments",

@@ -62,6 +62,16 @@ def nested(k, L):
     return k.Model(i, L.Dense(2)(L.Subtract()([left, L.Activation("tanh")(right)])))
 
 
+def pair_inside(k, L):
+    """A network of two inputs and two outputs inside one, called both ways round."""
+    a, b = L.Input((5,), name="left"), L.Input((5,), name="right")
+    h = L.Dense(4, activation="tanh", name="halves")(L.Concatenate()([a, b]))
+    inner = k.Model([a, b], [L.Dense(3)(h), L.Dense(2)(a)], name="pair")
+    x, y = L.Input((5,), name="x"), L.Input((5,), name="y")
+    u, v = inner([x, y]), inner([y, x])
+    return k.Model([x, y], L.Dense(2)(L.Concatenate()([u[0], v[0], v[1], u[1]])))
+
+
 def two_kinds(k, L):
     """Networks of both classes inside one, all of the same shapes."""
     i = x = L.Input((5,))
@@ -218,6 +228,7 @@ MODELS = {
     "separable_conv1d_causal": one((9, 3), lambda L: L.SeparableConv1D(4, 3, padding="causal", dilation_rate=2)),
     "two_kinds": two_kinds,
     "encoder_twice": encoder_twice,
+    "pair_inside": pair_inside,
 }
 
 
@@ -271,7 +282,7 @@ def as_cudnn(path, model):
 
 
 ARCHIVES = ("dense", "conv2d_same", "batch_norm", "embedding", "lstm", "gru", "bidirectional_own", "siamese", "nested", "residual", "encoder_in_time",
-            "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared", "two_kinds", "encoder_twice")
+            "attention", "transformer_block", "separable", "lstm_masked", "prelu_shared", "two_kinds", "encoder_twice", "pair_inside")
 # Models whose groups are of every kind: for writers that name them in ways of their own.
 GROUPS = ("lstm_masked", "bidirectional_own", "siamese", "nested", "encoder_in_time", "attention", "two_kinds")
 

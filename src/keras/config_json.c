@@ -230,17 +230,17 @@ static const yk_config_field *field_of(const yk_layer_class *class, int major, c
   return NULL;
 }
 
-/* float32, by name or as Keras 3's policy of that name. */
+/* Are weights float32, by name or by a policy? With Keras's mixed policies they are too; here all is worked out in float32. */
 static bool is_float32(const json_t *v) {
   if (json_is_object(v)) v = json_object_get(json_object_get(v, "config"), "name");
-  return json_is_null(v) || (json_is_string(v) && strcmp(json_string_value(v), "float32") == 0);
+  const char *name = json_string_value(v);
+  return json_is_null(v) || (name != NULL && (strcmp(name, "float32") == 0 || strncmp(name, "mixed_", 6) == 0));
 }
 
 /* Of no consequence: how Keras itself goes about it, or what is true of all layers here. */
 static bool passes(const char *key, const json_t *v) {
   static const char *const any[] = { "name",
                                      "trainable",
-                                     "dtype",
                                      "batch_input_shape",
                                      "batch_shape",
                                      "build_config",

@@ -191,6 +191,21 @@ static void test_archives(void **state) {
   refused(at("a.keras"), YK_ECORRUPT, "a.keras' is no model of Keras: the archive has no 'config.json'");
   CHECK_OK(write_zip(at("a.keras"), "config.json", "{\"class_name\": \"Wrong\"}"));
   refused(at("a.keras"), YK_ECORRUPT, "expected a network of class Sequential, Model or Functional");
+  static const struct { const char *dtype; yk_code code; const char *why; } dtypes[] = {
+    { "\"float64\"", YK_ECORRUPT, "layer 'd': dtype is \"float64\"" }, { "\"float16\"", YK_ECORRUPT, "dtype is \"float16\"" },
+    { "{\"class_name\": \"Policy\", \"config\": {\"name\": \"bfloat16\"}}", YK_ECORRUPT, "dtype is" },
+    { "{\"class_name\": \"Policy\", \"config\": {\"name\": \"mixed_float16\"}}", YK_ECORRUPT, "has no 'model.weights.h5'" },
+  };
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    char config[600];
+    snprintf(config, sizeof config,
+             "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+             "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 3], \"dtype\": \"float32\", \"name\": \"i\"}}, "
+             "{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"units\": 2, \"dtype\": %s}}]}}",
+             dtypes[i].dtype);
+    CHECK_OK(write_zip(at("a.keras"), "config.json", config));
+    refused(at("a.keras"), dtypes[i].code, dtypes[i].why);
+  }
   for (size_t i = 0; i < 80; i++) {
     yk_keras *k;
     yk_network *net = NULL;

@@ -165,6 +165,19 @@ static void put(const uint8_t *bytes, size_t n) {
   CHECK_INT(fclose(f), 0);
 }
 
+/* Does the file at `path` load? A refusal names it, and nothing stays behind. */
+static bool loads(uint64_t round, uint64_t live) {
+  yk_keras *k;
+  yk_network *n = NULL;
+  CHECK_OK(yk_keras_new(1, &k));
+  yk_code rc = yk_network_load(k, path, &n);
+  if (rc != YK_OK) check_refusal(round, rc, folder);
+  yk_keras_free(k);
+  yk_error_clear();
+  CHECK_INT(yk__alloc_live(), live);
+  return rc == YK_OK;
+}
+
 static void fuzz_file(const char *name, uint64_t seed, uint64_t often) {
   static const char *const parts[] = { "TREE",    "SNOD",          "HEAP",         "GCOL",     "OHDR",
                                        "\x89HDF", "model_weights", "weight_names", "kernel:0", NULL };
@@ -177,17 +190,9 @@ static void fuzz_file(const char *name, uint64_t seed, uint64_t often) {
   fclose(file);
   assert_true(size < ROOM);
   for (uint64_t round = 0; round < rounds; round++) {
-    yk_keras *k;
-    yk_network *n = NULL;
     memcpy(bytes, good, size);
     put(bytes, fuzz_mutate(&f, bytes, size, ROOM, fuzz_count(parts)));
-    CHECK_OK(yk_keras_new(1, &k));
-    yk_code rc = yk_network_load(k, path, &n);
-    loaded += rc == YK_OK;
-    if (rc != YK_OK) check_refusal(round, rc, folder);
-    yk_keras_free(k);
-    yk_error_clear();
-    CHECK_INT(yk__alloc_live(), live);
+    loaded += loads(round, live);
   }
   if (loaded < rounds / 100 && strchr(name, '.') == NULL)
     fail_msg("%s: only %llu of %llu were loaded", name, (unsigned long long)loaded, (unsigned long long)rounds);
@@ -205,18 +210,10 @@ static void fuzz_member(const char *name, const char *member, uint64_t seed, uin
   yk_zip_part *p = archive_part(&whole, member), good = *p;
   assert_true(good.bytes < ROOM);
   for (uint64_t round = 0; round < rounds; round++) {
-    yk_keras *k;
-    yk_network *n = NULL;
     memcpy(bytes, good.data, good.bytes);
     *p = (yk_zip_part){ good.name, bytes, fuzz_mutate(&f, bytes, good.bytes, ROOM, fuzz_count(parts)) };
     archive_put(&whole, path);
-    CHECK_OK(yk_keras_new(1, &k));
-    yk_code rc = yk_network_load(k, path, &n);
-    loaded += rc == YK_OK;
-    if (rc != YK_OK) check_refusal(round, rc, folder);
-    yk_keras_free(k);
-    yk_error_clear();
-    CHECK_INT(yk__alloc_live(), live);
+    loaded += loads(round, live);
   }
   *p = good;
   archive_free(&whole);

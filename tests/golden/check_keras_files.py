@@ -81,6 +81,26 @@ def resnet50(path, k):
     return float(np.max(np.abs(m.predict(values["in0"], verbose=0) - values["out0"])))
 
 
+def predict(path, k, ins, outs):
+    """How far what Keras predicts is from what is expected."""
+    k.backend.clear_session()
+    got = k.models.load_model(path, compile=False).predict(ins if len(ins) > 1 else ins[0], verbose=0)
+    got = got if isinstance(got, (list, tuple)) else [got]
+    return max(float(np.max(np.abs(a - b) / np.maximum(1, np.abs(b)))) for a, b in zip(got, outs, strict=True))
+
+
+def differs(what, limit, measure):
+    """Does it fail, or is what it measures above the limit? Then that is told."""
+    try:
+        worst = measure()
+        if worst <= limit:
+            return False
+        print(f"{what} differ by {worst:.3g}")
+    except Exception as e:  # noqa: BLE001
+        print(f"{what}: {str(e).splitlines()[0][:300]}")
+    return True
+
+
 def main():
     bad = checked = 0
     for name, k in (("resnet50_tf.h5", keras2), ("resnet50_tf.h5", keras3), ("resnet50.weights.h5", keras3)):
@@ -88,24 +108,10 @@ def main():
         if not path.exists():
             continue
         checked += 1
-        try:
-            worst = resnet50(path, k)
-            if worst <= 1e-5:
-                continue
-            print(f"{name}, {k.__name__}: predictions differ by {worst:.3g}")
-        except Exception as e:  # noqa: BLE001
-            print(f"{name}, {k.__name__}: {str(e).splitlines()[0][:300]}")
-        bad += 1
+        bad += differs(f"{name}, {k.__name__}: predictions", 1e-5, lambda: resnet50(path, k))
     for path in sorted([*pathlib.Path(sys.argv[1]).glob("resume_*.h5"), *pathlib.Path(sys.argv[1]).glob("resume_*.keras")]):
         checked += 1
-        try:
-            worst = go_on(path, keras3 if is_for_keras3(path) else keras2)
-            if worst <= 1e-4:
-                continue
-            print(f"{path.name}: losses differ by {worst:.3g}")
-        except Exception as e:  # noqa: BLE001
-            print(f"{path.name}: {str(e).splitlines()[0][:300]}")
-        bad += 1
+        bad += differs(f"{path.name}: losses", 1e-4, lambda: go_on(path, keras3 if is_for_keras3(path) else keras2))
     for path in sorted([*pathlib.Path(sys.argv[1]).glob("keras*.h5"), *pathlib.Path(sys.argv[1]).glob("keras*.keras")]):
         values = safetensors(VALUES / path.with_suffix(".safetensors").name)
         ins, outs = numbered(values, "in"), numbered(values, "out")
@@ -118,17 +124,7 @@ def main():
                 print(f"{path.name}: not by {name}: {why}")
                 continue
             checked += 1
-            try:
-                k.backend.clear_session()
-                got = k.models.load_model(path, compile=False).predict(ins if len(ins) > 1 else ins[0], verbose=0)
-                got = got if isinstance(got, (list, tuple)) else [got]
-                worst = max(float(np.max(np.abs(a - b) / np.maximum(1, np.abs(b)))) for a, b in zip(got, outs))
-                if len(got) == len(outs) and worst <= 1e-5:
-                    continue
-                print(f"{path.name}, {name}: differs by {worst:.3g}")
-            except Exception as e:  # noqa: BLE001
-                print(f"{path.name}, {name}: {str(e).splitlines()[0][:300]}")
-            bad += 1
+            bad += differs(f"{path.name}, {name}: outputs", 1e-5, lambda: predict(path, k, ins, outs))
     print(f"{checked} loads, {bad} bad")
     return 1 if bad or not checked else 0
 

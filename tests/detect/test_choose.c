@@ -122,6 +122,9 @@ static void test_plain_loops(void **state) {
   check(&o, false);
   o.score = 0.45;                                          /* so few that rows are empty */
   check(&o, false);
+  memset(logits, 0, sizeof logits);                        /* all alike: the lower class, the earlier box */
+  o.score = 0;
+  check(&o, false);
 }
 
 /* Nothing is learnt through a choice: a loss that has another part gets the gradient of that part alone. */

@@ -67,8 +67,8 @@ floor_lstm *floor_lstm_new(int64_t batch, float rate, float momentum) {
     if (failed) continue;
     bench_fill(w->w, w->n);
     for (size_t k = 0; k < w->n; k++) w->w[k] *= i < 2 ? 0.2f : 0;
-    /* Keras's unit_forget_bias. With 0, half of a gradient is left at each step: denormals before the first one, which some processors
-     * take a hundred times as long for. */
+    /* Keras's unit_forget_bias. With 0, half of a gradient is left at each step: denormals before the first one, which are
+     * slow on some processors: six times the floor on the one it was seen on. */
     for (size_t k = UNITS; i == 2 && k < 2 * UNITS; k++) w->w[k] = 1;
   }
   if (!failed) return l;

@@ -314,7 +314,7 @@ typedef struct yk_recurrent_config {
   bool stateful;                              /* a batch begins with the states that the one before ended with; its size is fixed */
   bool reset_before;                          /* GRU: Keras's reset_after=False */
   double dropout, recurrent_dropout;          /* in training: of the inputs, one mask for all steps; of what each gate sees of the state, a mask
-                                                 for each gate. The latter takes a known number of steps, and several times as long */
+                                                 for each gate. The latter takes a known number of steps, and longer: docs/keras.md */
   yk_initializer kernel_initializer, recurrent_initializer, bias_initializer;     /* glorot uniform, orthogonal, zeros */
   yk_penalty kernel_regularizer, recurrent_regularizer, bias_regularizer, activity_regularizer;
   yk_constraint kernel_constraint, recurrent_constraint, bias_constraint;

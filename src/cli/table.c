@@ -4,6 +4,7 @@
  * Components go where their names say, x, x0, x1, ... and y, y0, ... to inputs and outputs by number, a label to the first output, and
  * what is left in order. Numbers stay as they are in the files; --divide scales inputs.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static yk_shape shape_of(const yk_desc *d) {
   return s;
 }
 
-/* The numbers as another type, divided by --divide. */
+/* The numbers as another type, divided by --divide; what is out of its range becomes the nearest one, which no table of words has. */
 static yk_code convert(const reading *r, yk_dtype want, yk_tensor **t) {
   yk_tensor *made;
   double by = r->c->divide > 0 ? r->c->divide : 1;
@@ -102,7 +103,7 @@ static yk_code convert(const reading *r, yk_dtype want, yk_tensor **t) {
   for (int64_t i = 0; i < n; i++) {
     double x = yk_tensor_at(*t, i) / by;
     if (want == YK_F32) ((float *)to)[i] = (float)x;
-    else ((int32_t *)to)[i] = (int32_t)x;
+    else ((int32_t *)to)[i] = (int32_t)fmin(fmax(x, INT32_MIN), INT32_MAX);
   }
   yk_tensor_free(*t);
   *t = made;

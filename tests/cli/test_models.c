@@ -149,6 +149,12 @@ static void test_predict(void **state) {
   CHECK_NEAR(row[0], strtod(lines, NULL), 1e-5);
   yk_dataset_free(d);
   free(lines), free(json);
+  /* numbers of words of another type; one that no i32 has is out of the table, not another word */
+  const int64_t words[2][7] = { { 1, 2, 3, 4, 5, 6, 7 }, { 1, 2, 3, 4, 5, 6, ((int64_t)1 << 40) + 3 } };
+  write_npy("near.npy", "<i8", "1, 7", words[0], sizeof words[0]);
+  write_npy("far.npy", "<i8", "1, 7", words[1], sizeof words[1]);
+  free(SUCCEEDS("predict", model("../keras/keras2-embedding"), "--data", "near.npy"));
+  FAILS(1, "index 2147483647 at position 6 is outside [0, 11)", "predict", model("../keras/keras2-embedding"), "--data", "far.npy");
 }
 
 static void test_convert(void **state) {

@@ -17,6 +17,7 @@ GOALS = {
     "input": ("resnet20: part of the step that takes its input", 0.01, False),
     "layers": ("mlp, batch 256: what layers and fit add to a step of the graph", 0.01, False),
     "branches": ("LSTM: two branches on two devices of one core, of one such device", 1.8, True),
+    "branches apart": ("LSTM: the same, of what two programs with a core and a branch each gain", 0.97, True),
     "load": ("100 MB .h5: time to load it, of the time to read its bytes", 1.5, False),
     "growth": ("10,000 steps: resident memory gained after the first 2,000, MiB", 1.0, False),
     "slower": ("10,000 steps: step time after them, of that of a fresh session in turn", 1.05, False),
@@ -55,7 +56,9 @@ def layers(run, programs, seconds, quick):
 
 
 def branches(run, programs, seconds, quick):
-    yield "branches", run([str(programs / "yoke_lstm"), "branches", "4" if quick else "64", str(seconds if quick else max(seconds, 10))])["speedup"]
+    line = run([str(programs / "yoke_branches"), "4" if quick else "64", str(seconds if quick else max(seconds, 20))])
+    yield "branches", line["speedup"]
+    yield "branches apart", line["speedup"] / line["apart_speedup"]
 
 
 def load(run, programs, seconds, quick):

@@ -1,13 +1,15 @@
 # The benchmark's own programs, into build/bench/: `cmake --build build --target yoke_bench`, or `make bench`. Not part of `all`.
 # Yoke's step is linked to the static library but sees public headers only; the floor uses oneDNN alone, through the same small
 # header over its versions as the CPU driver, compiled for this very processor.
-foreach(program step update reduce lstm layers load long)
+foreach(program step update reduce lstm branches layers load long)
   add_executable(bench_yoke_${program} EXCLUDE_FROM_ALL bench/yoke_${program}.c bench/common.c)
   target_include_directories(bench_yoke_${program} PRIVATE ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(bench_yoke_${program} PRIVATE yoke_static)
   set_target_properties(bench_yoke_${program} PROPERTIES OUTPUT_NAME yoke_${program} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
   list(APPEND bench_programs bench_yoke_${program})
 endforeach()
+target_sources(bench_yoke_lstm PRIVATE bench/lstm_net.c)
+target_sources(bench_yoke_branches PRIVATE bench/lstm_net.c)
 
 file(GLOB bench_floor_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/floor*.c)
 add_executable(bench_floor EXCLUDE_FROM_ALL ${bench_floor_sources} bench/common.c src/backend/cpu/dnnl_compat.c)
@@ -41,7 +43,7 @@ if(YOKE_TESTS)
   add_test(NAME bench.update COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_update> lamb 0.1 0.05)
   add_test(NAME bench.reduce COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_reduce> 2 0.1 0.05)
   add_test(NAME bench.lstm COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_lstm> lstm 2 0.05)
-  add_test(NAME bench.branches COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_lstm> branches 2 0.05)
+  add_test(NAME bench.branches COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_branches> 2 0.05)
   add_test(NAME bench.layers COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_layers> 4 0.05)
   add_test(NAME bench.load COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_load> 1 0.05)
   add_test(NAME bench.long COMMAND ${yoke_bench_check} $<TARGET_FILE:bench_yoke_long> steady 60)

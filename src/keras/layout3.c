@@ -60,9 +60,22 @@ static void path_of(const walk *w, const yk_layer *l, const char *base, uint32_t
   snprintf(out, PATH, "%.1000s/vars/%u", group, (unsigned)i);
 }
 
+/*
+ * Keras writes a network once, for the first that holds it, and its config says in each that it is one of its own: not even Keras can load
+ * such a file.
+ */
+static yk_code check_kept(const walk *w, const yk_layer *l, const char *base) {
+  if (w->f == NULL || w->by.between != '/' || yk__h5_has(w->f, base + 1) || yk__layer_parameters(l) == 0) return YK_OK;
+  return YK_FAIL(ECORRUPT, "'%s': %s: the network '%s' has no weights there. Keras keeps them once where two networks, or a network and a "
+                 "wrapper, hold the same one, and cannot load this file either: save the model as .h5", yk__h5_name(w->f), base + 1, l->name);
+}
+
 static yk_code walk_layer(const walk *w, yk_layer *l, const char *base) {
   char path[PATH];
-  if (l->network != NULL) return walk_network(w, l->network, base);
+  if (l->network != NULL) {
+    YK_TRY(check_kept(w, l, base));
+    return walk_network(w, l->network, base);
+  }
   for (uint32_t i = 0; i < l->ninner; i++) {
     inside(w, base, l->class == &yk__class_bidirectional ? (i ? "backward_layer" : "forward_layer") : "layer", path);
     YK_TRY(walk_layer(w, l->inner[i], path));

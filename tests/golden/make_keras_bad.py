@@ -2,9 +2,11 @@
 """Model files that no Keras would write and nobody should be able to harm others with: tests/golden/keras_bad/*.h5.
 
 Run with h5py installed: make_keras_bad.py. All are keras2-dense.h5 with its kernel put elsewhere, or said to be larger than it is.
+With Keras 3: make_keras_bad.py held_twice, the .keras files that it writes and cannot read itself.
 """
 import pathlib
 import shutil
+import sys
 
 import h5py
 import numpy as np
@@ -50,6 +52,31 @@ def texts(f, shape):
     f.create_dataset(KERNEL, data=np.full(shape, b"text"))
 
 
+def held_twice():
+    """A network in two others, and in a wrapper and the model itself: Keras keeps its weights in one place."""
+    import keras
+    L = keras.layers
+
+    def model(name, x, *outputs):
+        return keras.Model(x, list(outputs) if len(outputs) > 1 else outputs[0], name=name)
+
+    def dense(name, inside):
+        x = keras.Input((3,))
+        return model(name, x, L.Dense(2 if inside is not None else 3, name=f"{name}_dense")(inside(x) if inside is not None else x))
+
+    core, x = dense("core", None), keras.Input((3,))
+    model("model", x, L.Add(name="sum")([dense("left", core)(x), dense("right", core)(x)])).save(OUT / "held_by_two.keras")
+    core, x, steps = dense("core", None), keras.Input((3,)), keras.Input((4, 3))
+    model("model", [steps, x], L.TimeDistributed(core, name="each")(steps), core(x)).save(OUT / "held_and_wrapped.keras")
+    for path in OUT.glob("held_*.keras"):
+        try:
+            keras.models.load_model(path)
+        except ValueError as e:
+            print(path.name, "as expected:", str(e).splitlines()[0])
+        else:
+            sys.exit(f"this Keras loads {path.name}: read it too")
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     for change in (external_link, soft_link, external_group, virtual, external_data, huge, impossible, texts):
@@ -69,4 +96,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    held_twice() if sys.argv[1:] == ["held_twice"] else main()

@@ -169,6 +169,16 @@ static void test_2_13(void **state) {
   refused(&a, YK_ECORRUPT, "_layer_checkpoint_dependencies/dense_1/vars/0: there is no such data set");
 }
 
+/* What Keras 3 writes and cannot read itself: a network's weights are in one of the two places that hold it. */
+static void test_held_twice(void **state) {
+  archive a;
+  (void)state;
+  archive_take(&a, golden("keras_bad/held_by_two.keras"));
+  refused(&a, YK_ECORRUPT, "layers/functional_1/layers/functional: the network 'core' has no weights there. Keras keeps them once");
+  archive_take(&a, golden("keras_bad/held_and_wrapped.keras"));
+  refused(&a, YK_ECORRUPT, "layers/functional: the network 'core' has no weights there. Keras keeps them once");
+}
+
 static void test_members(void **state) {
   const char *const dense = "keras/keras2-dense.keras";
   archive a, b;
@@ -263,6 +273,7 @@ static int teardown(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_metadata), cmocka_unit_test(test_weights_alone),
                                       cmocka_unit_test(test_versions),    cmocka_unit_test(test_2_13),
-                                      cmocka_unit_test(test_members),     cmocka_unit_test(test_optimizers) };
+                                      cmocka_unit_test(test_held_twice),  cmocka_unit_test(test_members),
+                                      cmocka_unit_test(test_optimizers) };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -101,6 +101,8 @@ typedef struct yk_batch_norm_options {
   bool   sync;                   /* training: the exact statistics over all replicas (uses of one moving pair), whatever their shares;
                                     all of them must be part of a step. Slower: in several passes over x */
   bool   unbiased;               /* the moving variance follows n/(n-1) times the batch's, n elements a channel: Keras 2's for pictures */
+  bool   in_turn;                /* uses of one moving pair are calls of one layer, each of which moves it, as in Keras; otherwise they
+                                    are towers, and their mean does */
 } yk_batch_norm_options;
 
 /*
@@ -115,9 +117,9 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
 #define yk_batch_norm(...) yk_batch_norm_at(YK_HERE, __VA_ARGS__)
 
 /*
- * One op that updates every moving pair once, by the mean over all its training uses (towers) so far. To be run each step INSTEAD of
- * the ops that yk_batch_norm added to YK_UPDATE_OPS. A pair used once keeps its op; one used n times gets a new one, on the device of
- * its variables. A graph without any gives an op that does nothing.
+ * One op that updates every moving pair, by the mean over all its training uses (towers) so far, or, in_turn, by one use after the
+ * other. To be run each step INSTEAD of the ops that yk_batch_norm added to YK_UPDATE_OPS. A pair used once keeps its op; one used n
+ * times gets a new one, on the device of its variables. A graph without any gives an op that does nothing.
  */
 /* Under a guard (yk_guard_push()) these updates heed it; what else is in YK_UPDATE_OPS was made before and does not. */
 yk_value yk_batch_norm_updates_at(const char *where, yk_graph *g);

@@ -64,7 +64,7 @@ static void build_batch(yk_layer *l, const char *where, uint32_t nin, const yk_d
 static void call_batch(yk_layer_call *c) {
   const yk_norm_config *a = c->layer->config;
   yk_batch_norm_options o = { .training = c->training && !c->layer->frozen, .momentum = a->momentum, .epsilon = a->epsilon,
-                              .no_scale = a->no_scale, .no_center = a->no_center };
+                              .no_scale = a->no_scale, .no_center = a->no_center, .in_turn = true };
   const yk_desc *d = yk_value_desc(c->g, c->in[0]);
   o.unbiased = d != NULL && d->rank == 4 && c->layer->k->major < 3;      /* its fused kernel does so, Keras 3's does not */
   if (!a->no_scale) yk__weight(c, "gamma");

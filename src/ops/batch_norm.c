@@ -62,7 +62,8 @@ static yk_value update_op(const char *where, yk_graph *g, yk_variable *const mov
 }
 
 /* Note this use of the moving pair, be it through copies; the first one also makes the update op. */
-static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2], const yk_value batch[2], double momentum) {
+static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2], const yk_value batch[2], const yk_batch_norm_options *o) {
+  const double momentum = o->momentum != 0 ? o->momentum : 0.99;
   yk_variable *moving[2] = { yk_variable_master(used[0]), yk_variable_master(used[1]) };
   yk_value m, op;
   size_t uses;
@@ -76,6 +77,7 @@ static void keep_track(const char *where, yk_graph *g, yk_variable *const used[2
   op = update_op(where, g, moving, batch, m);
   for (int i = 0; i < 2; i++) yk_add_to_collection_at(where, g, list_of(g, MOVING, list), yk_read(moving[i]));
   remember(where, g, yk_variable_name(moving[0]), "momentum", m);
+  if (o->in_turn) remember(where, g, yk_variable_name(moving[0]), "in turn", m);
   yk_add_to_collection_at(where, g, list_of(g, UPDATES, list), op);
   yk_add_to_collection_at(where, g, beside(g, list), op);
 }
@@ -163,7 +165,7 @@ static yk_value synchronised(const char *where, yk_graph *g, yk_value x, yk_valu
   if (given != t) y = yk_cast_at(where, g, y, given);
   if (replica > 0 || !y.id) return yk__outputs(g, 1, &y);
   if (o->unbiased) all[1] = unbiased(where, g, all[1], count);
-  keep_track(where, g, pair, all, o->momentum != 0 ? o->momentum : 0.99);
+  keep_track(where, g, pair, all, o);
   return yk__outputs(g, 1, &y);
 }
 
@@ -210,14 +212,40 @@ yk_value yk_batch_norm_at(const char *where, yk_graph *g, yk_value x, const yk_b
   batch[0] = yk_output(g, y, 1);
   batch[1] = yk_output(g, y, 2);
   if (o.unbiased) batch[1] = unbiased(where, g, batch[1], elements(where, g, x));
-  keep_track(where, g, moving, batch, o.momentum != 0 ? o.momentum : 0.99);
+  keep_track(where, g, moving, batch, &o);
   return yk__outputs(g, 1, &y);
 }
 
 /* ---- towers ------------------------------------------------------------------------------------------------ */
 
-/* Mean over the uses of one moving variable; {0} without any. *uses tells how many there were. */
-static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable *moving, size_t *uses) {
+/* What was remembered first; {0} without any, and after a sticky ENOMEM. */
+static yk_value first_of(const char *where, yk_graph *g, const yk_variable *moving, const char *what) {
+  char *key = key_of(where, g, yk_variable_name(moving), what);
+  yk_value v = { 0 };
+  if (key) yk_get_collection(g, key, NULL, &v, 1);
+  yk__free(key);
+  return v;
+}
+
+static yk_value times(const char *where, yk_graph *g, yk_value a, yk_value b) { return yk__build(where, g, &yk__op_mul, NULL, 2, a, b); }
+
+/*
+ * n updates in turn, moving = m*moving + (1 - m)*v[i], are one of momentum m^n by the mean of v weighted by m^(n-1-i). `m` becomes that
+ * momentum.
+ */
+static yk_value mean_in_turn(const char *where, yk_graph *g, size_t n, const yk_value *v, yk_value *m) {
+  const yk_value each = *m, one = yk__scalar_like(where, g, each, 1);
+  yk_value sum = v[0], weights = one;
+  for (size_t i = 1; i < n; i++) {
+    sum = yk__build(where, g, &yk__op_add, NULL, 2, times(where, g, sum, each), v[i]);
+    weights = yk__build(where, g, &yk__op_add, NULL, 2, times(where, g, weights, each), one);
+    *m = times(where, g, *m, each);
+  }
+  return yk__build(where, g, &yk__op_div, NULL, 2, sum, weights);
+}
+
+/* Mean over the uses of one moving variable, and the momentum to follow it with; {0} without any. *uses tells how many there were. */
+static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable *moving, bool in_turn, size_t *uses, yk_value *momentum) {
   char *key = key_of(where, g, yk_variable_name(moving), "batch");
   yk_value *v, sum = { 0 };
   if (!key) return sum;
@@ -225,8 +253,12 @@ static yk_value mean_over_uses(const char *where, yk_graph *g, const yk_variable
   if (*uses == 1) sum = v[0];
   if (*uses > 1) {
     YK_COLOCATE(g, yk_read(moving)) {
-      sum = yk__build_n(where, g, &yk__op_add_n, NULL, *uses, v, 0);
-      sum = yk__build(where, g, &yk__op_mul, NULL, 2, sum, yk__scalar_like(where, g, sum, 1.0 / (double)*uses));
+      if (in_turn) {
+        sum = mean_in_turn(where, g, *uses, v, momentum);
+      } else {
+        sum = yk__build_n(where, g, &yk__op_add_n, NULL, *uses, v, 0);
+        sum = times(where, g, sum, yk__scalar_like(where, g, sum, 1.0 / (double)*uses));
+      }
     }
   }
   yk__free(v);
@@ -251,15 +283,15 @@ static yk_value update_copies(const char *where, yk_graph *g, yk_variable *const
 
 /* The update of one pair: `single`, its first op, unless there were more uses, or a guard that did not stand then. */
 static yk_value update_pair(const char *where, yk_graph *g, yk_variable *const moving[2], yk_value single) {
-  char *key;
+  const yk_value each = first_of(where, g, moving[0], "momentum");
+  const bool in_turn = first_of(where, g, moving[0], "in turn").id != 0;
   size_t uses = 0;
-  yk_value mean[2], momentum = { 0 };
-  for (int i = 0; i < 2; i++) mean[i] = mean_over_uses(where, g, moving[i], &uses);
+  yk_value mean[2], momentum = each;
+  for (int i = 0; i < 2; i++) {
+    momentum = each;
+    mean[i] = mean_over_uses(where, g, moving[i], in_turn, &uses, &momentum);
+  }
   if (uses == 0) return single;
-  key = key_of(where, g, yk_variable_name(moving[0]), "momentum");
-  if (!key) return (yk_value){ 0 };
-  yk_get_collection(g, key, NULL, &momentum, 1);
-  yk__free(key);
   if (uses > 1 || yk_guard(g).id != 0) single = update_op(where, g, moving, mean, momentum);
   return update_copies(where, g, moving, mean, momentum, single);
 }

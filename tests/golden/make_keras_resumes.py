@@ -35,11 +35,17 @@ CASES |= {f"keras2-{k}": (keras2, keras2.optimizers, v) for k, v in {
 CASES["keras2old-adam_decay"] = (keras2, keras2.optimizers.legacy, lambda o: o.Adam(0.02, decay=0.1))
 
 
-def model(k):
+CASES |= {f"{f}-shared_norm": (k, k.optimizers, NEW["nesterov"]) for f, k in (("keras2", keras2), ("keras3", keras3))}
+
+
+def model(k, shared):
     L = k.layers
     i = L.Input((4,), name="in")
+    norm = L.BatchNormalization(name="norm", momentum=0.7 if shared else 0.99)
     x = L.Dense(5, activation="tanh", name="hidden")(i)
-    x = L.BatchNormalization(name="norm")(x)
+    x = norm(x)
+    if shared:                                    # each call moves the averages
+        x = norm(L.Dense(5, name="again")(norm(L.Dense(5, name="between")(x))))
     return k.Model(i, [L.Dense(3, activation="softmax", name="main")(x), L.Dense(2, name="aux")(x)])
 
 
@@ -47,7 +53,7 @@ for name in sys.argv[1:] or CASES:
     k, optimizers, make = CASES[name]
     k.backend.clear_session()
     k.utils.set_random_seed(11)
-    m = model(k)
+    m = model(k, name.endswith("shared_norm"))
     rng = np.random.default_rng(4)
     x = rng.normal(size=(12, 4)).astype("float32")
     y = [rng.integers(0, 3, 12).astype("int32"), rng.normal(size=(12, 2)).astype("float32")]

@@ -77,15 +77,20 @@ with tempfile.TemporaryDirectory() as folder:
     m = re.fullmatch(r".*figures\.h5 on one device: loss (\d+\.\d{4}), accuracy (\d\.\d{4})", out.splitlines()[-1])
     assert m and abs(float(m[1]) - best) <= 2e-4, out  # what four devices saved is what one device has
 
-    out = run("shared_lstm", "4", "32", f"{folder}/trace.json").splitlines()
-    m = re.fullmatch(r"gradients of two devices and of one differ by (\S+)", out[0])
-    assert m and float(m[1]) <= 1e-5, out
-    losses = [float(re.fullmatch(r"step \d: loss (\d\.\d{4})", line)[1]) for line in out[1:]]
-    assert len(losses) == 4 and losses == sorted(losses, reverse=True), out
-    events = [e for e in json.load(open(f"{folder}/trace.json"))["traceEvents"] if e["ph"] == "X" and e["name"].startswith("LSTM")]
-    branch = [[(e["ts"], e["ts"] + e["dur"]) for e in events if e["pid"] == pid] for pid in (1, 2)]      # process 1 is gpu:0, 2 gpu:1
-    assert len(branch[0]) == len(branch[1]) == 8, events                   # forwards and backwards, in each step
-    assert any(a < d and c < b for a, b in branch[0] for c, d in branch[1]), branch     # side by side
+    side_by_side = False
+    for _ in range(20):                                # on a machine with other work the branches may have to take turns
+        out = run("shared_lstm", "4", "32", f"{folder}/trace.json").splitlines()
+        m = re.fullmatch(r"gradients of two devices and of one differ by (\S+)", out[0])
+        assert m and float(m[1]) <= 1e-5, out
+        losses = [float(re.fullmatch(r"step \d: loss (\d\.\d{4})", line)[1]) for line in out[1:]]
+        assert len(losses) == 4 and losses == sorted(losses, reverse=True), out
+        events = [e for e in json.load(open(f"{folder}/trace.json"))["traceEvents"] if e["ph"] == "X" and e["name"].startswith("LSTM")]
+        branch = [[(e["ts"], e["ts"] + e["dur"]) for e in events if e["pid"] == pid] for pid in (1, 2)]      # process 1 is gpu:0, 2 gpu:1
+        assert len(branch[0]) == len(branch[1]) == 8, events           # forwards and backwards, in each step
+        side_by_side = any(a < d and c < b for a, b in branch[0] for c, d in branch[1])
+        if side_by_side:
+            break
+    assert side_by_side, branch
     file = f"{folder}/detector.h5"
     started = time.monotonic()
     out = run("two_stage_detector", "800", file).splitlines()
